@@ -1,0 +1,224 @@
+//! The command line: flags, subcommands, output and exit codes.
+
+use crate::config::Settings;
+use crate::document;
+use crate::error::{EXIT_FAILED, EXIT_OK, EXIT_PARTIAL, IngestError};
+use crate::progress::Progress;
+use crate::read::Reader;
+use crate::report::Report;
+use crate::source::git::{self, Mirror};
+use crate::source::{Source, State};
+use clap::{Args, Parser, Subcommand};
+use runbook_shared::chunk::Chunk;
+use runbook_shared::error::Hint;
+use runbook_shared::generation::{self, Generation};
+use runbook_shared::tokens::TokenCounter;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Turn a git repository of Markdown runbooks into a generation that runbook-query serves
+///
+/// Exit codes: 0 published or up to date, 1 failed (the previous generation is untouched), 2 usage or
+/// configuration, 3 published, but some documents failed.
+#[derive(Parser, Debug)]
+#[command(name = "runbook-ingest", version, args_conflicts_with_subcommands = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Args, Debug)]
+struct RunArgs {
+    #[command(flatten)]
+    settings: Settings,
+    /// Configuration file (TOML); its keys are these flags with `_` for `-`
+    #[arg(long, env = "RUNBOOK_INGEST_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Print the chunks of a source, for a writer to look at; nothing is stored
+    Chunks {
+        #[command(flatten)]
+        run: Box<RunArgs>,
+        /// Only the document at this path
+        #[arg(long, value_name = "PATH")]
+        path: Option<String>,
+    },
+    /// Check every hash and count of the current generation
+    Verify {
+        /// Data directory
+        #[arg(long, env = "RUNBOOK_DATA", value_name = "DIR")]
+        data: PathBuf,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs the command and returns the exit code; errors go to stderr with their hint.
+#[must_use]
+pub fn main(cli: Cli) -> u8 {
+    let result = match cli.command {
+        None => run(cli.run),
+        Some(Command::Chunks { run, path }) => chunks(*run, path.as_deref()),
+        Some(Command::Verify { data, json }) => verify(&data, json),
+    };
+    result.unwrap_or_else(|e| {
+        complain(&e);
+        e.exit_code()
+    })
+}
+
+fn complain(error: &IngestError) {
+    let mut text = format!("runbook-ingest: {error}\n");
+    if let Some(hint) = error.hint() {
+        text.push_str(&format!("hint: {hint}\n"));
+    }
+    // When stderr is closed there is nobody to tell.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+fn print(text: &str) -> u8 {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => EXIT_FAILED,
+        _ => EXIT_OK,
+    }
+}
+
+fn run(args: RunArgs) -> Result<u8, IngestError> {
+    let config = args.settings.with_file(args.config.as_ref())?.resolve()?;
+    let report = crate::run::run(&config, &Progress::new(args.json))?;
+    let code = if args.json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&report).unwrap_or_default()))
+    } else {
+        print(&report.text())
+    };
+    Ok(if code == EXIT_OK && report.has_failures() { EXIT_PARTIAL } else { code })
+}
+
+fn chunks(args: RunArgs, path: Option<&str>) -> Result<u8, IngestError> {
+    let mut settings = args.settings.with_file(args.config.as_ref())?;
+    let scratch = tempdir(&mut settings)?;
+    let config = settings.resolve()?;
+    let reader = open(&config)?;
+    let mut report = Report::default();
+    let mut candidates = reader.list(&config.selection, &mut report)?;
+    if let Some(path) = path {
+        candidates.retain(|c| c.path == path.as_bytes());
+        if candidates.is_empty() {
+            return Err(IngestError::NoSuchDocument(path.to_owned()));
+        }
+    }
+    let counter = TokenCounter::default_model();
+    let documents = reader.documents(&candidates, None, &counter, &mut report);
+    if let Some(dir) = scratch {
+        let _ = std::fs::remove_dir_all(dir);
+    }
+    let mut out = String::new();
+    for document::Document { chunks, .. } in &documents {
+        for chunk in chunks {
+            out.push_str(&if args.json { json_line(chunk) } else { listing(chunk) });
+        }
+    }
+    for problem in &report.problems {
+        tracing::warn!("{}: {}: {}", problem.path, problem.reason, problem.message);
+    }
+    for warning in &report.warnings {
+        tracing::warn!("{}:{}: {}", warning.path, warning.line, warning.message);
+    }
+    Ok(print(&out))
+}
+
+/// `chunks` stores nothing: a remote is mirrored into a directory that is removed again.
+fn tempdir(settings: &mut Settings) -> Result<Option<PathBuf>, IngestError> {
+    if settings.data.is_some() {
+        return Ok(None);
+    }
+    let dir = std::env::temp_dir().join(format!("runbook-ingest-chunks-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).map_err(|source| runbook_shared::error::PathError {
+        action: "create directory",
+        path: dir.clone(),
+        source,
+    })?;
+    settings.data = Some(dir.clone());
+    Ok(Some(dir))
+}
+
+fn open(config: &crate::config::Config) -> Result<Reader, IngestError> {
+    let at = |state: &State| state.commit.as_deref().and_then(|c| git2::Oid::from_str(c).ok());
+    Ok(match &config.source {
+        Source::Directory(root) => Reader::Dir(root.clone()),
+        Source::Repository(path) => {
+            let repository = git::open(path)?;
+            let state = git::local_state(&repository, path, config.access.branch.as_deref())?;
+            at(&state).map_or(Reader::Empty, |commit| Reader::Git(Box::new(repository), commit))
+        }
+        Source::Remote(url) => {
+            let mirror = Mirror::new(url, &config.access, &config.data);
+            match mirror.probe()?.branch {
+                Some(branch) => {
+                    let (repository, commit) = mirror.fetch(&branch, &|_, _| {})?;
+                    Reader::Git(Box::new(repository), commit)
+                }
+                None => Reader::Empty,
+            }
+        }
+    })
+}
+
+fn json_line(chunk: &Chunk) -> String {
+    format!("{}\n", serde_json::to_string(chunk).unwrap_or_default())
+}
+
+fn listing(chunk: &Chunk) -> String {
+    let part = chunk.part.map_or_else(String::new, |p| format!(" part {}/{}", p.index, p.of));
+    let trail = if chunk.heading_path.is_empty() {
+        chunk.title.clone()
+    } else {
+        chunk.heading_path.join(" > ")
+    };
+    let mut out = format!(
+        "=== {}:{}-{} {trail}{part} ({} tokens, {})\n",
+        chunk.path, chunk.lines[0], chunk.lines[1], chunk.tokens, chunk.id
+    );
+    for section in chunk.sections.iter().skip(1) {
+        out.push_str(&format!(
+            "--- {}-{} {}\n",
+            section.lines[0],
+            section.lines[1],
+            section.heading_path.join(" > ")
+        ));
+    }
+    for line in chunk.text.lines() {
+        out.push_str(&format!("    {line}\n"));
+    }
+    out
+}
+
+fn verify(data: &std::path::Path, json: bool) -> Result<u8, IngestError> {
+    let id = generation::current_id(data)?;
+    let opened = Generation::open(data, &id)?;
+    let counts = &opened.manifest.counts;
+    if json {
+        let value = serde_json::json!({
+            "ok": true, "generation": id, "commit": opened.manifest.commit,
+            "files": opened.manifest.files.len(), "counts": counts,
+        });
+        return Ok(print(&format!("{value}\n")));
+    }
+    Ok(print(&format!(
+        "generation {id} is whole: {} files, {} documents, {} sections, {} chunks, {} windows\n",
+        opened.manifest.files.len(),
+        counts.indexed,
+        counts.sections,
+        counts.chunks,
+        counts.windows
+    )))
+}

@@ -1,0 +1,99 @@
+//! Why a run fails, and the exit code that says so.
+
+use crate::assemble::AssembleError;
+use crate::config::ConfigError;
+use crate::lock::LockError;
+use crate::source::SourceError;
+use runbook_shared::config_file::ConfigFileError;
+use runbook_shared::embed::EmbedError;
+use runbook_shared::error::{Hint, PathError};
+use runbook_shared::generation::OpenError;
+
+/// Published, or up to date.
+pub const EXIT_OK: u8 = 0;
+/// Failed; the previous generation is untouched.
+pub const EXIT_FAILED: u8 = 1;
+/// Wrong usage or configuration.
+pub const EXIT_USAGE: u8 = 2;
+/// Published, but some documents failed.
+pub const EXIT_PARTIAL: u8 = 3;
+
+/// Why a run fails.
+#[derive(Debug, thiserror::Error)]
+pub enum IngestError {
+    /// The configuration is not usable.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The data directory holds another source.
+    #[error("`{data}` holds `{found}`, not `{wanted}`")]
+    OtherSource {
+        /// The data directory.
+        data: String,
+        /// Its source.
+        found: String,
+        /// The source that was asked for.
+        wanted: String,
+    },
+    /// Another run is at work.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The source cannot be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The remote is empty, though a generation exists.
+    #[error("`{0}` has no commit any more")]
+    Emptied(String),
+    /// There is no embedder.
+    #[error(transparent)]
+    Embedder(#[from] EmbedError),
+    /// The draft cannot be written.
+    #[error(transparent)]
+    Assemble(#[from] AssembleError),
+    /// A file operation failed.
+    #[error(transparent)]
+    File(#[from] PathError),
+    /// What was written does not open.
+    #[error("the new generation does not open, and is not published: {0}")]
+    Verify(#[source] OpenError),
+    /// The current generation does not open.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A document that was asked for is not there.
+    #[error("the source has no document `{0}`")]
+    NoSuchDocument(String),
+}
+
+impl From<ConfigFileError> for IngestError {
+    fn from(e: ConfigFileError) -> Self {
+        Self::Config(e.into())
+    }
+}
+
+impl Hint for IngestError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Config(e) => e.hint(),
+            Self::OtherSource { .. } => Some("use another --data for another source, or --change-source to replace it".into()),
+            Self::Lock(LockError::Busy(_)) => Some("leave out --no-wait to wait for it".into()),
+            Self::Source(e) => e.hint(),
+            Self::Emptied(_) => Some("the previous generation keeps serving; push a commit, or remove the data directory".into()),
+            Self::Embedder(e) => e.hint(),
+            Self::Open(e) | Self::Verify(e) => e.hint(),
+            Self::File(e) | Self::Assemble(AssembleError::File(e)) if e.source.raw_os_error() == Some(28) => {
+                Some("the disk is full: a run needs about three times the size of one generation".into())
+            }
+            _ => None,
+        }
+    }
+}
+
+impl IngestError {
+    /// The exit code.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Config(_) | Self::OtherSource { .. } => EXIT_USAGE,
+            _ => EXIT_FAILED,
+        }
+    }
+}

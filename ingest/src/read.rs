@@ -1,0 +1,132 @@
+//! Reads every candidate of a source at one state into documents.
+
+use crate::document::{self, Document, Rejected};
+use crate::report::{Problem, Report};
+use crate::select::{Selection, SkipReason};
+use crate::source::{Candidate, CandidateKind, SourceError, dir, git};
+use git2::{Oid, Repository};
+use runbook_shared::doc_path::DocPath;
+use runbook_shared::generation::manifest::ForgeKind;
+use runbook_shared::tokens::TokenCounter;
+use std::path::PathBuf;
+
+/// A source that is open at one state.
+pub enum Reader {
+    /// A repository at a commit.
+    Git(Box<Repository>, Oid),
+    /// A directory.
+    Dir(PathBuf),
+    /// A repository without a commit.
+    Empty,
+}
+
+impl Reader {
+    /// Lists the candidates; what could not be listed is put into the report.
+    ///
+    /// # Errors
+    /// When the source cannot be listed at all.
+    pub fn list(
+        &self,
+        selection: &Selection,
+        report: &mut Report,
+    ) -> Result<Vec<Candidate>, SourceError> {
+        match self {
+            Self::Git(repository, commit) => git::list(repository, *commit, selection),
+            Self::Dir(root) => {
+                let (candidates, failed) = dir::list(root, selection)?;
+                for (path, message) in failed {
+                    fail(report, &path, message);
+                }
+                Ok(candidates)
+            }
+            Self::Empty => Ok(Vec::new()),
+        }
+    }
+
+    fn bytes(&self, candidate: &Candidate) -> Result<Vec<u8>, Rejected> {
+        let flatten = |result: Result<Result<Vec<u8>, SkipReason>, String>| match result {
+            Ok(Ok(bytes)) => Ok(bytes),
+            Ok(Err(reason)) => Err(Rejected::Skipped(reason)),
+            Err(message) => Err(Rejected::Failed(message)),
+        };
+        match (self, &candidate.kind) {
+            (_, CandidateKind::Skipped(reason)) => Err(Rejected::Skipped(*reason)),
+            (Self::Git(repository, _), CandidateKind::Blob { id }) => {
+                flatten(git::read(repository, *id).map_err(|e| e.message().to_owned()))
+            }
+            (Self::Dir(root), CandidateKind::File) => {
+                flatten(dir::read(root, &candidate.path).map_err(|e| e.to_string()))
+            }
+            _ => Err(Rejected::Failed("it changed its kind while it was read".into())),
+        }
+    }
+
+    /// Reads the candidates into documents, by path in byte order; the rest goes into the report.
+    #[must_use]
+    pub fn documents(
+        &self,
+        candidates: &[Candidate],
+        forge: Option<ForgeKind>,
+        counter: &TokenCounter,
+        report: &mut Report,
+    ) -> Vec<Document> {
+        let mut documents: Vec<Document> = Vec::with_capacity(candidates.len());
+        for candidate in candidates {
+            report.documents += 1;
+            let parsed = self
+                .bytes(candidate)
+                .and_then(|bytes| document::parse(&candidate.path, bytes, forge, counter));
+            match parsed {
+                Ok(document) => documents.push(document),
+                Err(Rejected::Skipped(reason)) => skip(report, &candidate.path, reason),
+                Err(Rejected::Failed(message)) => {
+                    report.documents -= 1;
+                    fail(report, &candidate.path, message);
+                }
+            }
+        }
+        documents.sort_by(|a, b| a.record.path.cmp(&b.record.path));
+        drop_conflicts(&mut documents, report);
+        report.indexed = documents.len() as u64;
+        report.warnings.extend(documents.iter_mut().flat_map(|d| std::mem::take(&mut d.warnings)));
+        documents
+    }
+}
+
+/// Two files may get one path once bytes are escaped, and a hostile tree may hold `a` beside `a/b`.
+fn drop_conflicts(documents: &mut Vec<Document>, report: &mut Report) {
+    let mut kept: Vec<Document> = Vec::with_capacity(documents.len());
+    let mut seen: rustc_hash::FxHashSet<String> = rustc_hash::FxHashSet::default();
+    for document in documents.drain(..) {
+        let path = &document.record.path;
+        let above = path.match_indices('/').any(|(at, _)| seen.contains(&path[..at]));
+        if above || !seen.insert(path.clone()) {
+            skip(report, path.as_bytes(), SkipReason::DuplicatePath);
+        } else {
+            kept.push(document);
+        }
+    }
+    *documents = kept;
+}
+
+fn shown(path: &[u8]) -> String {
+    DocPath::from_bytes(path).map_or_else(
+        |_| String::from_utf8_lossy(path).escape_debug().to_string(),
+        |p| p.as_str().to_owned(),
+    )
+}
+
+fn skip(report: &mut Report, path: &[u8], reason: SkipReason) {
+    *report.skipped.entry(reason.name().to_owned()).or_insert(0) += 1;
+    report.problems.push(Problem {
+        path: shown(path),
+        reason: reason.name().to_owned(),
+        message: reason.explanation().to_owned(),
+    });
+}
+
+fn fail(report: &mut Report, path: &[u8], message: String) {
+    report.documents += 1;
+    report.failed += 1;
+    report.problems.push(Problem { path: shown(path), reason: "failed".into(), message });
+}

@@ -1,0 +1,387 @@
+//! One run, from the probe of the source to the published generation.
+
+use crate::assemble::{self, AssembleError};
+use crate::config::{Config, ForgeChoice};
+use crate::document::Document;
+use crate::embedding;
+use crate::error::IngestError;
+use crate::forge;
+use crate::lock::{Lock, LockError};
+use crate::model_stamp;
+use crate::plan::{self, IndexState, Wanted};
+use crate::progress::Progress;
+use crate::read::Reader;
+use crate::report::Report;
+use crate::source::git::{self, Mirror};
+use crate::source::{Source, State};
+use crate::vector_cache::VectorCache;
+use runbook_shared::embed::{Embedder, EmbedderId, ModelFiles, NO_EMBEDDER, OnnxEmbedder};
+use runbook_shared::generation::manifest::{
+    CONTENT_VERSION, Counts, FORMAT_VERSION, Forge, Manifest,
+};
+use runbook_shared::generation::publish::Draft;
+use runbook_shared::generation::{self, Generation};
+use runbook_shared::last_run::{LastRun, Outcome};
+use runbook_shared::locate::DEFAULT_MODEL;
+use runbook_shared::tokens::TokenCounter;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Runs ingest once and writes last-run.json, however the run ends.
+///
+/// # Errors
+/// When the run fails; the previous generation is then untouched.
+pub fn run(config: &Config, progress: &Progress) -> Result<Report, IngestError> {
+    let before = LastRun::read(&config.data)?;
+    let mut report = Report::default();
+    let mut checked_at = before.and_then(|b| b.source_checked_at);
+    let result =
+        Lock::take(&config.data, config.wait).map_err(IngestError::from).and_then(|lock| {
+            locked(config, progress, &mut report, &mut checked_at).map(|()| drop(lock))
+        });
+    let outcome = match &result {
+        Ok(()) if report.outcome == "up_to_date" => Outcome::UpToDate,
+        Ok(()) => Outcome::Published,
+        Err(IngestError::Lock(LockError::Busy(_))) => Outcome::Busy,
+        Err(_) => Outcome::Failed,
+    };
+    if result.is_err() {
+        let name = serde_json::to_value(outcome).ok();
+        report.outcome = name.and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
+    }
+    note_current(config, &mut report);
+    let last = LastRun {
+        finished_at: now(),
+        outcome,
+        error: result.as_ref().err().map(ToString::to_string),
+        source_checked_at: checked_at,
+        source: config.source.display(),
+        generation: report.generation.clone(),
+        commit: report.commit.clone(),
+        report: serde_json::to_value(&report).ok(),
+    };
+    let written = last.write(&config.data);
+    result?;
+    written?;
+    Ok(report)
+}
+
+fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+fn note_current(config: &Config, report: &mut Report) {
+    let (current, _) = plan::current(&config.data);
+    if let Some((id, manifest)) = current {
+        report.commit = manifest.commit;
+        report.generation = Some(id);
+    }
+}
+
+/// Milliseconds of each stage.
+struct Clock<'a> {
+    report: &'a mut Report,
+    since: Instant,
+}
+
+impl<'a> Clock<'a> {
+    fn start(report: &'a mut Report) -> Self {
+        Self { report, since: Instant::now() }
+    }
+
+    fn stage(&mut self, name: &str) {
+        let ms = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        *self.report.took_ms.entry(name.to_owned()).or_insert(0) += ms;
+        self.since = Instant::now();
+    }
+}
+
+fn locked(
+    config: &Config,
+    progress: &Progress,
+    report: &mut Report,
+    checked_at: &mut Option<String>,
+) -> Result<(), IngestError> {
+    let mut clock = Clock::start(report);
+    let (current, mut state) = plan::current(&config.data);
+    check_source(config, current.as_ref().map(|c| &c.1))?;
+    let embedder_id = embedder_id(config)?;
+    let option_hash = option_hash(config);
+    let probed = probe(config)?;
+    clock.stage("probe");
+    if let (State { commit: None, .. }, true) =
+        (&probed, matches!(config.source, Source::Remote(_) | Source::Repository(_)))
+    {
+        if current.as_ref().is_some_and(|(_, m)| m.counts.documents > 0) {
+            return Err(IngestError::Emptied(config.source.display()));
+        }
+        clock.report.notes.push("the repository has no commit: there is nothing to index".into());
+    }
+    let tree_hash = tree_hash(config)?;
+    if let Some((_, manifest)) = &current {
+        let wanted = Wanted {
+            commit: probed.commit.as_deref(),
+            tree_hash: tree_hash.as_deref(),
+            option_hash: &option_hash,
+            embedder: embedder_id.as_ref(),
+        };
+        state = plan::compare(manifest, &wanted);
+    }
+    clock.report.state = format!("{state:?}");
+    *checked_at = Some(now());
+    if let (IndexState::UpToDate, Some((_, manifest))) = (state, &current) {
+        up_to_date(clock.report, manifest);
+        return Ok(());
+    }
+    tracing::info!("building a generation: {state:?}");
+    let embedder = load_embedder(config)?;
+    clock.stage("model");
+    let (reader, state) = open(config, &probed, progress)?;
+    clock.stage("fetch");
+    let made =
+        Made { config, state, tree_hash, option_hash, embedder: embedder.as_ref(), progress };
+    made.generation(&reader, clock)
+}
+
+fn check_source(config: &Config, manifest: Option<&Manifest>) -> Result<(), IngestError> {
+    let wanted = config.source.display();
+    match manifest {
+        Some(m) if m.source != wanted && !config.change_source => Err(IngestError::OtherSource {
+            data: config.data.display().to_string(),
+            found: m.source.clone(),
+            wanted,
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn up_to_date(report: &mut Report, manifest: &Manifest) {
+    let counts = &manifest.counts;
+    report.outcome = "up_to_date".into();
+    report.documents = counts.documents;
+    report.indexed = counts.indexed;
+    report.failed = counts.failed;
+    report.skipped.clone_from(&counts.skipped);
+    report.sections = counts.sections;
+    report.chunks = counts.chunks;
+    report.windows = counts.windows;
+    report.reused = counts.windows;
+}
+
+fn uses_embedder(config: &Config) -> bool {
+    config.embedder.as_deref() != Some(NO_EMBEDDER)
+}
+
+fn embedder_id(config: &Config) -> Result<Option<EmbedderId>, IngestError> {
+    if !uses_embedder(config) {
+        return Ok(None);
+    }
+    Ok(Some(model_stamp::identify(&config.data, &config.places, config.embedder.as_deref())?))
+}
+
+fn load_embedder(config: &Config) -> Result<Option<OnnxEmbedder>, IngestError> {
+    if !uses_embedder(config) {
+        return Ok(None);
+    }
+    let sessions = std::thread::available_parallelism().map_or(1, usize::from);
+    let name = config.embedder.as_deref().unwrap_or(DEFAULT_MODEL);
+    Ok(Some(ModelFiles::read(&config.places, name)?.load(&config.places, sessions)?))
+}
+
+fn option_hash(config: &Config) -> String {
+    let bytes = serde_json::to_vec(&config.content_options).unwrap_or_default();
+    blake3::hash(&bytes).to_hex()[..32].to_owned()
+}
+
+fn probe(config: &Config) -> Result<State, IngestError> {
+    Ok(match &config.source {
+        Source::Remote(url) => Mirror::new(url, &config.access, &config.data).probe()?,
+        Source::Repository(path) => {
+            git::local_state(&git::open(path)?, path, config.access.branch.as_deref())?
+        }
+        Source::Directory(_) => State { commit: None, branch: None },
+    })
+}
+
+/// Hash over paths and contents of a plain directory.
+fn tree_hash(config: &Config) -> Result<Option<String>, IngestError> {
+    let Source::Directory(root) = &config.source else { return Ok(None) };
+    let reader = Reader::Dir(root.clone());
+    let candidates = reader.list(&config.selection, &mut Report::default())?;
+    let mut hasher = blake3::Hasher::new();
+    for candidate in &candidates {
+        hasher.update(&(candidate.path.len() as u64).to_le_bytes());
+        hasher.update(&candidate.path);
+        match crate::source::dir::read(root, &candidate.path) {
+            Ok(Ok(bytes)) => {
+                hasher.update(&(bytes.len() as u64).to_le_bytes());
+                hasher.update(&bytes);
+            }
+            Ok(Err(reason)) => {
+                hasher.update(reason.name().as_bytes());
+            }
+            Err(e) => {
+                hasher.update(e.to_string().as_bytes());
+            }
+        }
+    }
+    Ok(Some(hasher.finalize().to_hex().to_string()))
+}
+
+fn open(
+    config: &Config,
+    probed: &State,
+    progress: &Progress,
+) -> Result<(Reader, State), IngestError> {
+    let commit = probed.commit.as_deref().and_then(|c| git2::Oid::from_str(c).ok());
+    match (&config.source, commit, &probed.branch) {
+        (Source::Directory(root), _, _) => Ok((Reader::Dir(root.clone()), probed.clone())),
+        (Source::Repository(path), Some(commit), _) => {
+            Ok((Reader::Git(Box::new(git::open(path)?), commit), probed.clone()))
+        }
+        (Source::Remote(url), Some(_), Some(branch)) => {
+            let bar = progress.bar("fetch", 0);
+            let mirror = Mirror::new(url, &config.access, &config.data);
+            let (repository, commit) = mirror.fetch(branch, &|done, of| {
+                bar.set_length(of as u64);
+                bar.set_position(done as u64);
+            })?;
+            bar.finish_and_clear();
+            let state = State { commit: Some(commit.to_string()), branch: Some(branch.clone()) };
+            Ok((Reader::Git(Box::new(repository), commit), state))
+        }
+        _ => Ok((Reader::Empty, probed.clone())),
+    }
+}
+
+/// What a generation is made with.
+struct Made<'a> {
+    config: &'a Config,
+    state: State,
+    tree_hash: Option<String>,
+    option_hash: String,
+    embedder: Option<&'a OnnxEmbedder>,
+    progress: &'a Progress,
+}
+
+impl Made<'_> {
+    fn generation(&self, reader: &Reader, mut clock: Clock<'_>) -> Result<(), IngestError> {
+        let forge = self.forge(reader);
+        let counter = match self.embedder {
+            Some(embedder) => embedder.token_counter()?,
+            None => TokenCounter::default_model(),
+        };
+        let candidates = reader.list(&self.config.selection, clock.report)?;
+        let mut documents =
+            reader.documents(&candidates, forge.as_ref().map(|f| f.kind), &counter, clock.report);
+        if documents.is_empty() {
+            clock
+                .report
+                .notes
+                .push("no document was indexed: check --subdir, --include and --exclude".into());
+        }
+        clock.stage("parse");
+        let draft = Draft::begin(&self.config.data)?;
+        assemble::write_text(&draft, &documents).map_err(IngestError::from)?;
+        let chunks: Vec<_> = documents
+            .iter_mut()
+            .flat_map(|d: &mut Document| std::mem::take(&mut d.chunks))
+            .collect();
+        clock.report.chunks = chunks.len() as u64;
+        clock.stage("text");
+        clock.report.sections = assemble::write_lexical(&draft, &chunks)?;
+        clock.stage("lexical");
+        let mut graph = None;
+        let mut cached = None;
+        if let Some(embedder) = self.embedder {
+            let windows = embedding::list(&chunks, &counter, &embedder.id().passage_prefix);
+            let mut cache = VectorCache::open(&self.config.data, embedder.id())?;
+            let written =
+                assemble::write_vectors(&draft, &windows, &mut cache, embedder, self.progress)?;
+            clock.report.windows = written.windows;
+            clock.report.reused = written.reused;
+            graph = Some(written.graph);
+            cached = Some((cache, windows));
+            clock.stage("vectors");
+        }
+        let at = jiff::Timestamp::now();
+        let mut manifest = self.manifest(clock.report, forge, graph, at);
+        let report = serde_json::json!({ "problems": clock.report.problems, "warnings": clock.report.warnings });
+        draft.write(
+            std::path::Path::new("report.json"),
+            &serde_json::to_vec(&report).unwrap_or_default(),
+        )?;
+        manifest.files = draft.files()?;
+        let sealed = draft.seal(&manifest, at)?;
+        clock.stage("seal");
+        if let Err(e) = Generation::open(&self.config.data, sealed.id()) {
+            sealed.discard()?;
+            return Err(IngestError::Verify(e));
+        }
+        clock.stage("verify");
+        sealed.publish()?;
+        clock.stage("publish");
+        if let Some((cache, windows)) = cached {
+            cache.prune(windows.keys.into_iter())?;
+        }
+        clock.report.outcome = "published".into();
+        Ok(())
+    }
+
+    fn forge(&self, reader: &Reader) -> Option<Forge> {
+        let url = match (&self.config.source, reader) {
+            (Source::Remote(url), _) => url.clone(),
+            (Source::Repository(_), Reader::Git(repository, _)) => repository
+                .find_remote("origin")
+                .ok()
+                .and_then(|r| r.url().ok().map(str::to_owned))
+                .unwrap_or_default(),
+            _ => return None,
+        };
+        match &self.config.forge {
+            ForgeChoice::Detect => forge::detect(&url),
+            ForgeChoice::Off => None,
+            ForgeChoice::Kind(kind, address) => forge::configured(*kind, address.as_deref(), &url),
+        }
+    }
+
+    fn manifest(
+        &self,
+        report: &Report,
+        forge: Option<Forge>,
+        graph: Option<generation::manifest::GraphReport>,
+        at: jiff::Timestamp,
+    ) -> Manifest {
+        Manifest {
+            format_version: FORMAT_VERSION,
+            content_version: CONTENT_VERSION,
+            written_by: format!("runbook-ingest {}", env!("CARGO_PKG_VERSION")),
+            source: self.config.source.display(),
+            branch: self.state.branch.clone(),
+            commit: self.state.commit.clone(),
+            tree_hash: self.tree_hash.clone(),
+            indexed_at: at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            embedder: self.embedder.map(|e| e.id().clone()),
+            option_hash: self.option_hash.clone(),
+            options: self.config.content_options.iter().cloned().collect::<BTreeMap<_, _>>(),
+            forge,
+            counts: Counts {
+                documents: report.documents,
+                indexed: report.indexed,
+                failed: report.failed,
+                skipped: report.skipped.clone(),
+                sections: report.sections,
+                chunks: report.chunks,
+                windows: report.windows,
+            },
+            graph,
+            files: BTreeMap::new(),
+        }
+    }
+}
+
+impl From<embedding::EmbeddingError> for IngestError {
+    fn from(e: embedding::EmbeddingError) -> Self {
+        Self::Assemble(AssembleError::Embedding(e))
+    }
+}

@@ -1,0 +1,73 @@
+//! A plain directory: its files as they are, links not followed.
+
+use super::{Candidate, CandidateKind, SourceError, may_hide, sort, takes};
+use crate::select::{Selection, SkipReason};
+use runbook_shared::error::{IoContext, PathError};
+use runbook_shared::limits::DOCUMENT_BYTES_MAX;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use walkdir::WalkDir;
+
+/// Lists the candidates beneath `root`; a directory that cannot be read is reported by its path.
+///
+/// # Errors
+/// When `root` itself cannot be listed.
+pub fn list(
+    root: &Path,
+    selection: &Selection,
+) -> Result<(Vec<Candidate>, Vec<(Vec<u8>, String)>), SourceError> {
+    std::fs::read_dir(root).at("list", root)?;
+    let (mut candidates, mut failed) = (Vec::new(), Vec::new());
+    let relative =
+        |path: &Path| path.strip_prefix(root).unwrap_or(path).as_os_str().as_bytes().to_vec();
+    let walk = WalkDir::new(root).min_depth(1).follow_links(false).into_iter().filter_entry(|e| {
+        let path = String::from_utf8_lossy(&relative(e.path())).into_owned();
+        !e.file_type().is_dir() || (e.file_name() != ".git" && selection.enters(&path))
+    });
+    for entry in walk {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(e) => {
+                let path = e.path().map(&relative).unwrap_or_default();
+                failed.push((path, e.to_string()));
+                continue;
+            }
+        };
+        let path = relative(entry.path());
+        let kind = entry.file_type();
+        if kind.is_symlink() {
+            if may_hide(selection, &path) {
+                candidates
+                    .push(Candidate { path, kind: CandidateKind::Skipped(SkipReason::Symlink) });
+            }
+        } else if !kind.is_dir() && takes(selection, &path) {
+            let kind = if kind.is_file() {
+                CandidateKind::File
+            } else {
+                CandidateKind::Skipped(SkipReason::NotAFile)
+            };
+            candidates.push(Candidate { path, kind });
+        }
+    }
+    sort(&mut candidates);
+    Ok((candidates, failed))
+}
+
+/// Reads one file, without following a link that took its place since it was listed.
+///
+/// # Errors
+/// A reason to skip it, or what failed.
+pub fn read(root: &Path, path: &[u8]) -> Result<Result<Vec<u8>, SkipReason>, PathError> {
+    let full = root.join(std::ffi::OsString::from_vec(path.to_vec()));
+    let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0);
+    let file = File::options().read(true).custom_flags(no_follow).open(&full).at("open", &full)?;
+    let mut bytes = Vec::new();
+    file.take(DOCUMENT_BYTES_MAX + 1).read_to_end(&mut bytes).at("read", &full)?;
+    if bytes.len() as u64 > DOCUMENT_BYTES_MAX {
+        return Ok(Err(SkipReason::TooLarge));
+    }
+    Ok(Ok(bytes))
+}

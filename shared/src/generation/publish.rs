@@ -1,0 +1,228 @@
+//! Writing a generation so that `current` is a whole old or a whole new one at every instant.
+//!
+//! Files are written into `generations/.tmp-*`, synced, the directory renamed to its id, and the
+//! link `current` replaced by a rename. A crash before that last rename loses the new generation
+//! and nothing else; what it leaves behind is swept by the next run.
+
+use super::manifest::{FILE_NAME, FileEntry, Manifest, id_of};
+use super::{CURRENT, GENERATIONS, hash_file};
+use crate::error::{IoContext, PathError};
+use crate::limits::GENERATIONS_KEPT;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The prefix of directories that are being written.
+const TMP_PREFIX: &str = ".tmp-";
+/// The prefix of links that are being written.
+const LINK_PREFIX: &str = "current.tmp-";
+
+/// A generation that is being written; dropped, it is removed.
+pub struct Draft {
+    data: PathBuf,
+    dir: PathBuf,
+}
+
+impl Draft {
+    /// Makes an empty directory to write a generation into, and removes what crashed runs left.
+    ///
+    /// Only the holder of the ingest lock may call this.
+    ///
+    /// # Errors
+    /// When the data directory cannot be written.
+    pub fn begin(data: &Path) -> Result<Self, PathError> {
+        let generations = data.join(GENERATIONS);
+        fs::create_dir_all(&generations).at("create directory", &generations)?;
+        sweep(data)?;
+        let dir = generations.join(format!("{TMP_PREFIX}{}", std::process::id()));
+        fs::create_dir(&dir).at("create directory", &dir)?;
+        Ok(Self { data: data.to_owned(), dir })
+    }
+
+    /// Where the files go.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Creates the file at a path within the generation, and the directories above it, and fills it.
+    ///
+    /// # Errors
+    /// When it exists or cannot be written.
+    pub fn write(&self, name: &Path, bytes: &[u8]) -> Result<(), PathError> {
+        let path = self.dir.join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).at("create directory", parent)?;
+        }
+        let mut file = File::create_new(&path).at("create", &path)?;
+        file.write_all(bytes).at("write", &path)
+    }
+
+    /// Sizes and hashes of all files but the manifest, after removing lock files.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn files(&self) -> Result<BTreeMap<String, FileEntry>, PathError> {
+        let mut files = BTreeMap::new();
+        let mut pending = vec![self.dir.clone()];
+        while let Some(dir) = pending.pop() {
+            for entry in fs::read_dir(&dir).at("list", &dir)? {
+                let path = entry.at("list", &dir)?.path();
+                if path.is_dir() {
+                    pending.push(path);
+                } else if path.extension().is_some_and(|e| e == "lock") && dir.ends_with("lexical")
+                {
+                    fs::remove_file(&path).at("remove", &path)?;
+                } else {
+                    let (bytes, blake3) = hash_file(&path)?;
+                    let name = path
+                        .strip_prefix(&self.dir)
+                        .unwrap_or(&path)
+                        .to_string_lossy()
+                        .into_owned();
+                    files.insert(name, FileEntry { bytes, blake3 });
+                }
+            }
+        }
+        Ok(files)
+    }
+
+    /// Syncs everything, renames the directory to its id and returns the id; `current` still points
+    /// to the old generation. The manifest's `files` must be complete.
+    ///
+    /// # Errors
+    /// When a file cannot be written or synced.
+    pub fn seal(self, manifest: &Manifest, now: jiff::Timestamp) -> Result<Sealed, PathError> {
+        let bytes = serde_json::to_vec_pretty(manifest).unwrap_or_default();
+        self.write(Path::new(FILE_NAME), &bytes)?;
+        sync_tree(&self.dir)?;
+        let id = id_of(now, &bytes);
+        let target = self.data.join(GENERATIONS).join(&id);
+        fs::rename(&self.dir, &target).at("rename", &self.dir)?;
+        sync_dir(&self.data.join(GENERATIONS))?;
+        Ok(Sealed { data: self.data.clone(), id })
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // After `seal` there is nothing here; after a failure, what cannot be removed now is swept
+        // by the next run.
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// A generation that is complete and durable, but not current.
+pub struct Sealed {
+    data: PathBuf,
+    id: String,
+}
+
+impl Sealed {
+    /// The id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Removes it again, after it failed to open.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn discard(self) -> Result<(), PathError> {
+        let dir = self.data.join(GENERATIONS).join(&self.id);
+        fs::remove_dir_all(&dir).at("remove", &dir)
+    }
+
+    /// Makes it current, then removes the oldest generations beyond [`GENERATIONS_KEPT`].
+    ///
+    /// # Errors
+    /// When the link cannot be replaced, or the change cannot be synced.
+    pub fn publish(self) -> Result<(), PathError> {
+        point_to(&self.data, &self.id)?;
+        prune(&self.data, &self.id)
+    }
+}
+
+/// Replaces the link `current` by one to this generation.
+///
+/// # Errors
+/// When it cannot be replaced.
+pub fn point_to(data: &Path, id: &str) -> Result<(), PathError> {
+    let link = data.join(format!("{LINK_PREFIX}{}", std::process::id()));
+    std::os::unix::fs::symlink(Path::new(GENERATIONS).join(id), &link).at("create link", &link)?;
+    let current = data.join(CURRENT);
+    fs::rename(&link, &current).at("replace", &current)?;
+    sync_dir(data)
+}
+
+fn prune(data: &Path, current: &str) -> Result<(), PathError> {
+    let generations = data.join(GENERATIONS);
+    let mut ids = list(&generations)?;
+    ids.retain(|id| !id.starts_with('.') && id != current);
+    ids.sort(); // Ids start with their time.
+    let surplus = (ids.len() + 1).saturating_sub(GENERATIONS_KEPT);
+    for id in &ids[..surplus.min(ids.len())] {
+        let dir = generations.join(id);
+        fs::remove_dir_all(&dir).at("remove", &dir)?;
+    }
+    Ok(())
+}
+
+/// Removes what crashed runs left behind.
+fn sweep(data: &Path) -> Result<(), PathError> {
+    let generations = data.join(GENERATIONS);
+    for name in list(&generations)?.iter().filter(|n| n.starts_with(TMP_PREFIX)) {
+        let dir = generations.join(name);
+        fs::remove_dir_all(&dir).at("remove", &dir)?;
+    }
+    for name in list(data)?.iter().filter(|n| n.starts_with(LINK_PREFIX)) {
+        let link = data.join(name);
+        fs::remove_file(&link).at("remove", &link)?;
+    }
+    Ok(())
+}
+
+fn list(dir: &Path) -> Result<Vec<String>, PathError> {
+    fs::read_dir(dir)
+        .at("list", dir)?
+        .map(|entry| Ok(entry.at("list", dir)?.file_name().to_string_lossy().into_owned()))
+        .collect()
+}
+
+fn sync_tree(dir: &Path) -> Result<(), PathError> {
+    for entry in fs::read_dir(dir).at("list", dir)? {
+        let path = entry.at("list", dir)?.path();
+        if path.is_dir() {
+            sync_tree(&path)?;
+        } else {
+            File::open(&path).and_then(|f| f.sync_all()).at("sync", &path)?;
+        }
+    }
+    sync_dir(dir)
+}
+
+/// Makes the entries of a directory durable.
+///
+/// # Errors
+/// When the directory cannot be opened or synced.
+pub fn sync_dir(dir: &Path) -> Result<(), PathError> {
+    File::open(dir).and_then(|f| f.sync_all()).at("sync", dir)
+}
+
+/// Replaces a file of the data directory in one step.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), PathError> {
+    let tmp = path.with_extension(format!("tmp-{}", std::process::id()));
+    let written =
+        File::create(&tmp).and_then(|mut f| f.write_all(bytes).and_then(|()| f.sync_all()));
+    if let Err(source) = written {
+        let _ = fs::remove_file(&tmp);
+        return Err(PathError { action: "write", path: tmp, source });
+    }
+    fs::rename(&tmp, path).at("replace", path)?;
+    path.parent().map_or(Ok(()), sync_dir)
+}
