@@ -1,1 +1,28 @@
-//! x
+//! From a question to a reply.
+//!
+//! ```text
+//! question -> request gate -> lexical and dense retrieval -> fusion -> evidence gate -> passage
+//!          -> citations, checked against the generation -> reply
+//! ```
+//!
+//! A reply comes from one snapshot. Nothing here writes under a data directory, spawns a process, or
+//! speaks to anything but its own clients; no answer leaves without a citation that holds.
+
+pub mod citation;
+pub mod cli;
+pub mod config;
+pub mod corpus;
+pub mod engine;
+pub mod forge_link;
+pub mod gate;
+pub mod http;
+pub mod passage;
+pub mod question;
+pub mod reply;
+pub mod retrieve;
+pub mod server;
+pub mod service;
+pub mod snapshot;
+pub mod status;
+pub mod text;
+pub mod watch;

@@ -1,0 +1,221 @@
+//! The command line: `serve` and `ask`, output and exit codes.
+
+use crate::config::{self, Common, Config, ServeArgs};
+use crate::http::App;
+use crate::reply::Reply;
+use crate::service::{AskError, Options, Request, Service};
+use crate::{server, text, watch};
+use clap::{Args, Parser, Subcommand};
+use runbook_shared::error::Hint;
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+/// Answered, or stopped cleanly.
+const EXIT_OK: u8 = 0;
+/// Failed.
+const EXIT_FAILED: u8 = 1;
+/// Wrong usage or configuration.
+const EXIT_USAGE: u8 = 2;
+/// Refused.
+const EXIT_REFUSED: u8 = 4;
+
+/// Answer questions from a runbook generation with citations, or say that the answer is not known
+///
+/// Exit codes: serve 0 clean stop, 1 failed, 2 usage; ask 0 answered, 4 refused, 1 failed, 2 usage.
+#[derive(Parser, Debug)]
+#[command(name = "runbook-query", version)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Serve questions over HTTP
+    Serve {
+        #[command(flatten)]
+        common: Common,
+        #[command(flatten)]
+        serve: ServeArgs,
+    },
+    /// Answer one question without a daemon
+    Ask {
+        #[command(flatten)]
+        common: Common,
+        #[command(flatten)]
+        ask: AskArgs,
+    },
+}
+
+#[derive(Args, Debug)]
+struct AskArgs {
+    /// Print the reply as JSON
+    #[arg(long)]
+    json: bool,
+    /// How many sections to name
+    #[arg(short, value_name = "N")]
+    k: Option<usize>,
+    /// Only documents beneath this path, or `repo:NAME`
+    #[arg(long, value_name = "PREFIX")]
+    scope: Option<String>,
+    /// Show every signal, its weight and the verdict (with --json)
+    #[arg(long)]
+    explain: bool,
+    /// Print only the command of the answer
+    #[arg(long, conflicts_with = "json")]
+    cmd: bool,
+    /// The question; `-` or nothing reads it from standard input
+    #[arg(value_name = "QUESTION")]
+    question: Vec<String>,
+}
+
+/// Runs the command and returns the exit code; errors go to stderr with their hint.
+#[must_use]
+pub fn main(cli: Cli) -> u8 {
+    match cli.command {
+        Command::Serve { common, serve } => {
+            runbook_shared::telemetry::init("info");
+            serve_command(common, serve)
+        }
+        Command::Ask { common, ask } => {
+            runbook_shared::telemetry::init("error");
+            ask_command(common, ask)
+        }
+    }
+}
+
+fn complain(message: &str, hint: Option<String>) {
+    let hint = hint.map_or_else(String::new, |h| format!("hint: {h}\n"));
+    // When stderr is closed there is nobody to tell.
+    let _ = std::io::stderr().write_all(format!("runbook-query: {message}\n{hint}").as_bytes());
+}
+
+fn configured(common: Common, serve: ServeArgs) -> Result<Config, u8> {
+    config::resolve(common, serve).map_err(|e| {
+        complain(&e.to_string(), e.hint());
+        EXIT_USAGE
+    })
+}
+
+fn service(config: &Config) -> Result<Arc<Service>, u8> {
+    let service = Arc::new(Service::new(Options {
+        repos: config.repos.clone(),
+        policy: config.policy.clone(),
+        embedder: config.embedder.clone(),
+        places: config.places.clone(),
+    }));
+    service.open().map_err(|e| {
+        complain(&e.to_string(), e.hint());
+        EXIT_FAILED
+    })?;
+    Ok(service)
+}
+
+fn serve_command(common: Common, serve: ServeArgs) -> u8 {
+    let config = match configured(common, serve) {
+        Ok(config) => config,
+        Err(code) => return code,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let result = runtime
+        .map_err(|e| e.to_string())
+        .and_then(|runtime| runtime.block_on(serve_until_stopped(&config)));
+    match result {
+        Ok(code) => code,
+        Err(e) => {
+            complain(&e, None);
+            EXIT_FAILED
+        }
+    }
+}
+
+async fn serve_until_stopped(config: &Config) -> Result<u8, String> {
+    // Bound before the indexes are opened: a taken port is told at once.
+    let listener = tokio::net::TcpListener::bind(config.listen)
+        .await
+        .map_err(|e| format!("cannot listen on {}: {e}", config.listen))?;
+    let service = match service(config) {
+        Ok(service) => service,
+        Err(code) => return Ok(code),
+    };
+    let address = listener.local_addr().map_err(|e| e.to_string())?;
+    let watch = watch::start(Arc::clone(&service), config.poll).map_err(|e| e.to_string())?;
+    let router = App::new(service, config::hosts(address, &config.allowed_hosts)).router();
+    tracing::info!("listening on http://{address}");
+    let stopped = server::run(listener, router, stop_signal()).await.map_err(|e| e.to_string());
+    drop(watch);
+    stopped.map(|()| EXIT_OK)
+}
+
+async fn stop_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut term), Ok(mut int)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = term.recv() => tracing::info!("stopping on SIGTERM"),
+        _ = int.recv() => tracing::info!("stopping on SIGINT"),
+    }
+}
+
+fn ask_command(common: Common, args: AskArgs) -> u8 {
+    let config = match configured(common, ServeArgs::default()) {
+        Ok(config) => config,
+        Err(code) => return code,
+    };
+    let question = match read_question(&args.question) {
+        Ok(question) => question,
+        Err(e) => {
+            complain(&format!("cannot read the question: {e}"), None);
+            return EXIT_FAILED;
+        }
+    };
+    let service = match service(&config) {
+        Ok(service) => service,
+        Err(code) => return code,
+    };
+    let request = Request {
+        question,
+        k: args.k,
+        scope: args.scope.clone(),
+        session: None,
+        explain: args.explain,
+    };
+    match service.ask(&request) {
+        Ok(reply) => print_reply(&reply, &args),
+        Err(e @ (AskError::Question(_) | AskError::K(_) | AskError::NoRepo(_))) => {
+            complain(&e.to_string(), None);
+            EXIT_USAGE
+        }
+        Err(e) => {
+            complain(&e.to_string(), Some("run `runbook-ingest` first".into()));
+            EXIT_FAILED
+        }
+    }
+}
+
+fn read_question(words: &[String]) -> std::io::Result<String> {
+    if words.is_empty() || words == ["-"] {
+        let mut text = Vec::new();
+        std::io::stdin().read_to_end(&mut text)?;
+        return Ok(String::from_utf8_lossy(&text).into_owned());
+    }
+    Ok(words.join(" "))
+}
+
+fn print_reply(reply: &Reply, args: &AskArgs) -> u8 {
+    let text = if args.json {
+        format!("{}\n", serde_json::to_string_pretty(reply).unwrap_or_default())
+    } else if args.cmd {
+        text::command_only(reply).unwrap_or_default()
+    } else {
+        text::render(reply)
+    };
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => EXIT_FAILED,
+        _ if reply.refusal.is_some() => EXIT_REFUSED,
+        _ => EXIT_OK,
+    }
+}

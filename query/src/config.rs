@@ -1,0 +1,238 @@
+//! Flags, environment and file, resolved to one configuration; docs/configuration.md lists the keys.
+
+use crate::engine::Policy;
+use crate::snapshot::Repo;
+use clap::Args;
+use runbook_shared::config_file::{self, ConfigFileError};
+use runbook_shared::locate::Places;
+use runbook_shared::score::ScoreFloor;
+use serde::Deserialize;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What can be set for every command.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Common {
+    /// Data directory that runbook-ingest writes
+    #[arg(long, env = "RUNBOOK_DATA", value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Embedding model: a name, a directory, or `none` [default: the one the generation was made with]
+    #[arg(long, env = "RUNBOOK_EMBEDDER", value_name = "NAME|none")]
+    pub embedder: Option<String>,
+    /// Directory of the model, or of models
+    #[arg(long, value_name = "DIR")]
+    pub model_dir: Option<PathBuf>,
+    /// The ONNX Runtime library
+    #[arg(long, value_name = "FILE")]
+    pub onnxruntime: Option<PathBuf>,
+    /// Confidence from which a passage is shown as the answer, 0 to 1 [default: fitted]
+    #[arg(long, env = "RUNBOOK_SCORE_FLOOR", value_name = "P")]
+    pub score_floor: Option<f32>,
+    /// Configuration file (TOML)
+    #[arg(long, env = "RUNBOOK_QUERY_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// What can be set for the daemon.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ServeArgs {
+    /// Address to listen on [default: 127.0.0.1:8080]
+    #[arg(long, env = "RUNBOOK_LISTEN", value_name = "ADDR:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// Directory for the daemon's own files; nothing else is ever written
+    #[arg(long, env = "RUNBOOK_STATE", value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Listen on an address that other machines can reach
+    #[arg(long)]
+    pub allow_remote: bool,
+    /// A further name under which a proxy may address this server, with its port where it is not the
+    /// default one; may be repeated
+    #[arg(long = "allowed-host", value_name = "HOST[:PORT]")]
+    pub allowed_hosts: Vec<String>,
+    /// Seconds between looks for a new generation, beside file events [default: 5]
+    #[arg(long, env = "RUNBOOK_POLL_S", value_name = "SECONDS")]
+    pub poll_s: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct File {
+    data: Option<PathBuf>,
+    embedder: Option<String>,
+    model_dir: Option<PathBuf>,
+    onnxruntime: Option<PathBuf>,
+    listen: Option<SocketAddr>,
+    state: Option<PathBuf>,
+    allow_remote: bool,
+    allowed_hosts: Vec<String>,
+    poll_s: Option<f64>,
+    gate: GateTable,
+    repo: Vec<RepoTable>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct GateTable {
+    score_floor: Option<f32>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct RepoTable {
+    name: String,
+    data: PathBuf,
+}
+
+/// All keys of the file.
+const KEYS: [&str; 12] = [
+    "data",
+    "embedder",
+    "model_dir",
+    "onnxruntime",
+    "listen",
+    "state",
+    "allow_remote",
+    "allowed_hosts",
+    "poll_s",
+    "gate.score_floor",
+    "repo.name",
+    "repo.data",
+];
+
+/// The configuration.
+pub struct Config {
+    /// What is served.
+    pub repos: Vec<Repo>,
+    /// The embedder's name, or `none`.
+    pub embedder: Option<String>,
+    /// Where to look for it.
+    pub places: Places,
+    /// How questions are answered.
+    pub policy: Policy,
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// The daemon's own directory.
+    pub state: Option<PathBuf>,
+    /// Names beside the address and localhost.
+    pub allowed_hosts: Vec<String>,
+    /// Seconds between looks for a new generation.
+    pub poll: Duration,
+}
+
+/// A configuration that is not usable.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file.
+    #[error(transparent)]
+    File(#[from] ConfigFileError),
+    /// No data directory.
+    #[error("no data directory is set")]
+    NoData,
+    /// Both `data` and `[[repo]]`, or a name twice.
+    #[error("{0}")]
+    Repos(String),
+    /// The floor is not a probability.
+    #[error("{0}")]
+    Floor(String),
+    /// The poll period is not one.
+    #[error("poll_s is a number of seconds above 0, not {0}")]
+    Poll(f64),
+    /// An address that others can reach, without consent.
+    #[error("`{0}` can be reached from other machines")]
+    Remote(IpAddr),
+}
+
+impl runbook_shared::error::Hint for ConfigError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoData => Some("name it with --data, RUNBOOK_DATA or in the file of --config".into()),
+            Self::Remote(_) => Some("put a proxy with an access list before a loopback address (deploy/), or add --allow-remote".into()),
+            _ => None,
+        }
+    }
+}
+
+/// Resolves the configuration.
+///
+/// # Errors
+/// The first setting that is missing or not usable.
+pub fn resolve(common: Common, serve: ServeArgs) -> Result<Config, ConfigError> {
+    let file: File = match &common.config {
+        Some(path) => config_file::read(path, &KEYS)?,
+        None => File::default(),
+    };
+    let repos = repos(common.data.clone(), &file)?;
+    let floor = common.score_floor.or(file.gate.score_floor);
+    let score_floor = floor.map(ScoreFloor::new).transpose().map_err(ConfigError::Floor)?;
+    let listen =
+        serve.listen.or(file.listen).unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)));
+    if !listen.ip().is_loopback() && !(serve.allow_remote || file.allow_remote) {
+        return Err(ConfigError::Remote(listen.ip()));
+    }
+    let poll_s = serve.poll_s.or(file.poll_s).unwrap_or(5.0);
+    let poll = Duration::try_from_secs_f64(poll_s)
+        .ok()
+        .filter(|p| !p.is_zero())
+        .ok_or(ConfigError::Poll(poll_s))?;
+    Ok(Config {
+        repos,
+        embedder: common.embedder.or(file.embedder),
+        places: Places::from_env(
+            common.model_dir.or(file.model_dir),
+            common.onnxruntime.or(file.onnxruntime),
+        ),
+        policy: Policy { score_floor, ..Policy::default() },
+        listen,
+        state: serve.state.or(file.state),
+        allowed_hosts: [serve.allowed_hosts, file.allowed_hosts].concat(),
+        poll,
+    })
+}
+
+fn repos(data: Option<PathBuf>, file: &File) -> Result<Vec<Repo>, ConfigError> {
+    if let Some(data) = data {
+        return Ok(vec![Repo { name: String::new(), data }]);
+    }
+    match (&file.data, file.repo.as_slice()) {
+        (Some(_), [_, ..]) => {
+            Err(ConfigError::Repos("set either data or [[repo]], not both".into()))
+        }
+        (Some(data), []) => Ok(vec![Repo { name: String::new(), data: data.clone() }]),
+        (None, []) => Err(ConfigError::NoData),
+        (None, tables) => {
+            let mut repos: Vec<Repo> = Vec::new();
+            for table in tables {
+                if table.name.is_empty() || repos.iter().any(|r| r.name == table.name) {
+                    return Err(ConfigError::Repos(format!(
+                        "[[repo]] name `{}` is empty or there twice",
+                        table.name
+                    )));
+                }
+                repos.push(Repo { name: table.name.clone(), data: table.data.clone() });
+            }
+            Ok(repos)
+        }
+    }
+}
+
+/// The names under which a server at this address may be addressed.
+#[must_use]
+pub fn hosts(listen: SocketAddr, more: &[String]) -> Vec<String> {
+    let port = listen.port();
+    let mut hosts = vec![
+        listen.to_string(),
+        format!("localhost:{port}"),
+        format!("127.0.0.1:{port}"),
+        format!("[::1]:{port}"),
+    ];
+    if port == 80 {
+        hosts.extend([
+            "localhost".into(),
+            "127.0.0.1".into(),
+            "[::1]".into(),
+            listen.ip().to_string(),
+        ]);
+    }
+    hosts.extend(more.iter().cloned());
+    hosts
+}

@@ -1,0 +1,367 @@
+//! From a question and a snapshot to a reply; no clock, no network, no files.
+
+use crate::citation;
+use crate::corpus::Corpus;
+use crate::gate::evidence::{self, NAMES, Signals};
+use crate::gate::model::{self, Model};
+use crate::gate::request;
+use crate::passage::{self, Passage};
+use crate::question::Question;
+use crate::reply::{Band, Citation, I_DO_NOT_KNOW, Nearest, Refusal, RefusalReason, Searched};
+use crate::retrieve::{self, Arm, Hit, LookedUp, Tuning};
+use runbook_shared::chunk::innermost;
+use runbook_shared::lexical::LexicalError;
+use runbook_shared::limits::SEARCHED_MAX;
+use runbook_shared::score::{Confidence, ScoreFloor};
+use rustc_hash::FxHashMap;
+use serde_json::json;
+use std::sync::Arc;
+
+/// How questions are answered.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// The arm that orders the list.
+    pub arm: Arm,
+    /// Retrieval's numbers.
+    pub tuning: Tuning,
+    /// The floor, where the operator has set one.
+    pub score_floor: Option<ScoreFloor>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { arm: Arm::Hybrid, tuning: Tuning::default(), score_floor: None }
+    }
+}
+
+/// What is asked of the engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// The question.
+    pub question: &'a Question,
+    /// The question's vector with the sha256 of the model that made it, where the dense arm can run.
+    pub vector: Option<(&'a [f32], &'a str)>,
+    /// Path prefix, or `repo:NAME`.
+    pub scope: Option<&'a str>,
+    /// How many sections to name.
+    pub k: usize,
+    /// Whether to explain.
+    pub explain: bool,
+}
+
+/// What the engine decides.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// The passage, or the refusal's text.
+    pub answer: String,
+    /// The band.
+    pub band: Band,
+    /// Citations of the answer.
+    pub citations: Vec<Citation>,
+    /// Further sections.
+    pub related: Vec<Citation>,
+    /// The Confidence of the best section.
+    pub confidence: Confidence,
+    /// Why there is no answer.
+    pub refusal: Option<Refusal>,
+    /// The steps taken.
+    pub route: Vec<String>,
+    /// The corpus the best section is in.
+    pub corpus: usize,
+    /// True when the dense arm did not run.
+    pub degraded: bool,
+    /// The explanation.
+    pub explain: Option<serde_json::Value>,
+}
+
+/// Sections in order, with what they were looked up by.
+pub struct Found {
+    /// Hits, best first.
+    pub hits: Vec<Hit>,
+    /// Terms of the question in each corpus.
+    pub terms: Vec<Vec<LookedUp>>,
+}
+
+/// Searches all corpora in scope.
+///
+/// # Errors
+/// When an index cannot be read.
+pub fn search(
+    corpora: &[Arc<Corpus>],
+    ask: &Ask<'_>,
+    policy: &Policy,
+) -> Result<Found, LexicalError> {
+    let (repo, prefix) = match ask.scope.and_then(|s| s.strip_prefix("repo:")) {
+        Some(repo) => (Some(repo), None),
+        None => (None, ask.scope),
+    };
+    let mut found = Found { hits: Vec::new(), terms: vec![Vec::new(); corpora.len()] };
+    for (number, corpus) in corpora.iter().enumerate() {
+        if repo.is_some_and(|name| name != corpus.repo) {
+            continue;
+        }
+        let scope = corpus.scope(prefix);
+        let vector = ask.vector.filter(|v| made_with(corpus, v.1)).map(|v| v.0);
+        let result =
+            retrieve::retrieve(corpus, number, ask.question, vector, &scope, &policy.tuning)?;
+        found.hits.extend(result.hits);
+        found.terms[number] = result.terms;
+    }
+    retrieve::fuse(&mut found.hits, policy.arm, &policy.tuning);
+    Ok(found)
+}
+
+/// Vectors compare only with those of the same model.
+fn made_with(corpus: &Corpus, model_sha256: &str) -> bool {
+    corpus.generation.manifest.embedder.as_ref().is_some_and(|e| e.model_sha256 == model_sha256)
+}
+
+/// Answers or refuses.
+///
+/// # Errors
+/// When an index cannot be read.
+pub fn answer(
+    corpora: &[Arc<Corpus>],
+    ask: &Ask<'_>,
+    policy: &Policy,
+) -> Result<Verdict, LexicalError> {
+    let degraded = !corpora.iter().all(|c| ask.vector.is_some_and(|v| made_with(c, v.1)));
+    let refused = request::refuse(ask.question.text());
+    let found = search(corpora, ask, policy)?;
+    let mut route = vec!["request_gate".to_owned(), "lexical".to_owned()];
+    if !degraded {
+        route.extend(["dense".to_owned(), "fusion".to_owned()]);
+    }
+    route.push("evidence_gate".to_owned());
+    let engine = Engine { corpora, ask, policy, found: &found, degraded };
+    let Some(best) = found.hits.first() else {
+        let empty = corpora.iter().all(|c| c.is_empty());
+        let reason = refused.unwrap_or(if empty {
+            RefusalReason::EmptyIndex
+        } else if degraded {
+            RefusalReason::Degraded
+        } else {
+            RefusalReason::NoEvidence
+        });
+        return Ok(engine.refuse(reason, Confidence::new(0.0), Band::Nothing, route, None));
+    };
+    let model = engine.model(best);
+    let signals = evidence::signals(
+        &corpora[best.corpus],
+        ask.question.text(),
+        &found.terms[best.corpus],
+        &found.hits,
+        best,
+    );
+    let confidence = model.confidence(&signals);
+    let floor = policy.score_floor.map_or(model.score_floor, ScoreFloor::get);
+    let explain = ask.explain.then(|| engine.explain(model, &signals, confidence, floor, refused));
+    if let Some(reason) = refused {
+        return Ok(engine.refuse(
+            reason,
+            confidence,
+            engine.refusal_band(model, confidence),
+            route,
+            explain,
+        ));
+    }
+    if confidence.get() < floor {
+        let reason = if degraded { RefusalReason::Degraded } else { RefusalReason::NoEvidence };
+        return Ok(engine.refuse(
+            reason,
+            confidence,
+            engine.refusal_band(model, confidence),
+            route,
+            explain,
+        ));
+    }
+    route.push("passage".to_owned());
+    Ok(engine.accept(best, confidence, route, explain))
+}
+
+struct Engine<'a> {
+    corpora: &'a [Arc<Corpus>],
+    ask: &'a Ask<'a>,
+    policy: &'a Policy,
+    found: &'a Found,
+    degraded: bool,
+}
+
+impl Engine<'_> {
+    fn model(&self, best: &Hit) -> &'static Model {
+        let embedder = self.corpora[best.corpus].generation.manifest.embedder.as_ref();
+        let sha = embedder.filter(|_| !self.degraded).map(|e| e.model_sha256.as_str());
+        model::for_embedder(sha)
+    }
+
+    fn refusal_band(&self, model: &Model, confidence: Confidence) -> Band {
+        if confidence.get() >= model.closest_floor { Band::Closest } else { Band::Nothing }
+    }
+
+    fn passage(&self, hit: &Hit) -> (Passage, Vec<Passage>) {
+        let (chunk, section) = self.corpora[hit.corpus].generation.section(hit.section);
+        passage::choose(chunk, section, &self.found.terms[hit.corpus])
+    }
+
+    fn cite(&self, hit: &Hit, passage: &Passage) -> Citation {
+        let corpus = &self.corpora[hit.corpus];
+        citation::cite(corpus, hit.section, passage, hit.fused.0, self.corpora.len() > 1)
+    }
+
+    fn accept(
+        &self,
+        best: &Hit,
+        confidence: Confidence,
+        route: Vec<String>,
+        explain: Option<serde_json::Value>,
+    ) -> Verdict {
+        let (main, warnings) = self.passage(best);
+        let mut parts: Vec<&str> = warnings.iter().map(|w| w.text.as_str()).collect();
+        parts.push(&main.text);
+        let answer = parts.join("\n\n");
+        let mut citations = vec![self.cite(best, &main)];
+        citations.extend(warnings.iter().map(|w| self.cite(best, w)));
+        let related = self.related(best, self.ask.k.saturating_sub(citations.len()));
+        Verdict {
+            answer,
+            band: Band::Answer,
+            citations,
+            related,
+            confidence,
+            refusal: None,
+            route,
+            corpus: best.corpus,
+            degraded: self.degraded,
+            explain,
+        }
+    }
+
+    /// Further sections: at most three of one document, no section twice.
+    fn related(&self, best: &Hit, most: usize) -> Vec<Citation> {
+        self.spread(most + 1)
+            .into_iter()
+            .filter(|h| (h.corpus, h.section) != (best.corpus, best.section))
+            .take(most)
+            .map(|h| self.cite(&h, &self.passage(&h).0))
+            .collect()
+    }
+
+    /// The best hits with at most three of one document, and no text twice.
+    fn spread(&self, most: usize) -> Vec<Hit> {
+        const OF_ONE_DOCUMENT: usize = 3;
+        let mut by_document: FxHashMap<(usize, &str), usize> = FxHashMap::default();
+        let mut texts: Vec<(usize, &str)> = Vec::new();
+        let mut kept = Vec::new();
+        for hit in &self.found.hits {
+            if kept.len() == most {
+                break;
+            }
+            let (chunk, section) = self.corpora[hit.corpus].generation.section(hit.section);
+            let count = by_document.entry((hit.corpus, chunk.path.as_str())).or_insert(0);
+            let text = (hit.corpus, chunk.section_text(section));
+            if *count == OF_ONE_DOCUMENT || texts.contains(&text) {
+                continue;
+            }
+            *count += 1;
+            texts.push(text);
+            kept.push(*hit);
+        }
+        kept
+    }
+
+    fn refuse(
+        &self,
+        reason: RefusalReason,
+        confidence: Confidence,
+        band: Band,
+        route: Vec<String>,
+        explain: Option<serde_json::Value>,
+    ) -> Verdict {
+        let nearest = self.spread(self.ask.k).iter().map(|h| self.nearest(h)).collect();
+        Verdict {
+            answer: I_DO_NOT_KNOW.to_owned(),
+            band,
+            citations: Vec::new(),
+            related: Vec::new(),
+            confidence,
+            refusal: Some(Refusal {
+                reason,
+                message: reason.explanation().to_owned(),
+                searched: self.searched(),
+                nearest,
+            }),
+            route,
+            corpus: self.found.hits.first().map_or(0, |h| h.corpus),
+            degraded: self.degraded,
+            explain,
+        }
+    }
+
+    fn nearest(&self, hit: &Hit) -> Nearest {
+        let passage = self.passage(hit).0;
+        let citation = self.cite(hit, &passage);
+        let preview: Vec<&str> =
+            passage.text.lines().filter(|l| !l.trim().is_empty()).take(2).collect();
+        Nearest {
+            path: citation.path,
+            heading: citation.heading,
+            lines: citation.lines,
+            url: citation.url,
+            bm25: hit.bm25.0,
+            cosine: hit.cosine.map(|c| c.0),
+            preview: preview.join("\n").chars().take(240).collect(),
+        }
+    }
+
+    /// Headings that either arm put near the top, by turns.
+    fn searched(&self) -> Vec<Searched> {
+        let mut lexical: Vec<&Hit> = self.found.hits.iter().filter(|h| h.bm25.0 > 0.0).collect();
+        lexical.sort_by(|a, b| b.bm25.0.total_cmp(&a.bm25.0));
+        let mut dense: Vec<&Hit> = self.found.hits.iter().filter(|h| h.cosine.is_some()).collect();
+        dense.sort_by(|a, b| {
+            b.cosine.map_or(0.0, |c| c.0).total_cmp(&a.cosine.map_or(0.0, |c| c.0))
+        });
+        let mut searched: Vec<Searched> = Vec::new();
+        for at in 0..lexical.len().max(dense.len()) {
+            for hit in [lexical.get(at), dense.get(at)].into_iter().flatten() {
+                let (chunk, section) = self.corpora[hit.corpus].generation.section(hit.section);
+                let heading = innermost(&section.heading_path, &chunk.title).to_owned();
+                let entry = Searched { path: chunk.path.clone(), heading };
+                if searched.len() < SEARCHED_MAX && !searched.contains(&entry) {
+                    searched.push(entry);
+                }
+            }
+        }
+        searched
+    }
+
+    fn explain(
+        &self,
+        model: &Model,
+        signals: &Signals,
+        confidence: Confidence,
+        floor: f32,
+        refused: Option<RefusalReason>,
+    ) -> serde_json::Value {
+        let rows: Vec<_> = NAMES
+            .iter()
+            .zip(signals.iter().zip(&model.weights))
+            .map(
+                |(name, (value, weight))| json!({"signal": name, "value": value, "weight": weight}),
+            )
+            .collect();
+        let best = self.found.hits.first();
+        let terms: Vec<_> = best
+            .map(|b| &self.found.terms[b.corpus])
+            .into_iter()
+            .flatten()
+            .map(|t| json!({"term": t.term.surface, "stem": t.term.stem, "in_sections": t.df, "idf": t.idf, "read_as": t.corrected}))
+            .collect();
+        json!({
+            "signals": rows, "bias": model.bias, "confidence": confidence.get(), "score_floor": floor,
+            "closest_floor": model.closest_floor, "model": {"fitted_on": model.fitted_on, "embedder_sha256": model.embedder_sha256},
+            "request_gate": refused, "terms": terms,
+            "arm": format!("{:?}", self.policy.arm), "lexical_share": self.policy.tuning.lexical_share,
+        })
+    }
+}

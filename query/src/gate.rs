@@ -1,0 +1,5 @@
+//! The gate: decides whether a passage may be shown as the answer.
+
+pub mod evidence;
+pub mod model;
+pub mod request;

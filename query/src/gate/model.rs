@@ -1,0 +1,67 @@
+//! From signals to a calibrated Confidence: a logistic model whose weights are data.
+//!
+//! `gate_model.json` is written by `evals/fit/fit.py` and bound to an embedder: with another one, or
+//! without vectors, the model without cosine signals decides.
+
+use super::evidence::{NAMES, Signals};
+use runbook_shared::score::Confidence;
+use serde::{Deserialize, Serialize};
+use std::sync::LazyLock;
+
+/// A fitted model.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// The model's sha256 of the embedder it was fitted with; null for the one without vectors.
+    pub embedder_sha256: Option<String>,
+    /// What it was fitted on.
+    pub fitted_on: String,
+    /// The constant.
+    pub bias: f32,
+    /// Weight of each signal, in the order of [`NAMES`].
+    pub weights: [f32; NAMES.len()],
+    /// The floor between `answer` and `closest`.
+    pub score_floor: f32,
+    /// The floor between `closest` and `nothing`.
+    pub closest_floor: f32,
+}
+
+static MODELS: LazyLock<Vec<Model>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("gate_model.json"))
+        .expect("a test reads the models that are part of the program")
+});
+
+/// The model for vectors of this embedder; none means that there are no vectors.
+#[must_use]
+pub fn for_embedder(model_sha256: Option<&str>) -> &'static Model {
+    let own = model_sha256
+        .and_then(|sha| MODELS.iter().find(|m| m.embedder_sha256.as_deref() == Some(sha)));
+    own.or_else(|| MODELS.iter().find(|m| m.embedder_sha256.is_none()))
+        .expect("a test finds the model without vectors")
+}
+
+impl Model {
+    /// The probability that the section answers.
+    #[must_use]
+    pub fn confidence(&self, signals: &Signals) -> Confidence {
+        let z: f32 = self.bias + self.weights.iter().zip(signals).map(|(w, s)| w * s).sum::<f32>();
+        Confidence::new(1.0 / (1.0 + (-z).exp()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_models_are_there() {
+        assert!(for_embedder(None).embedder_sha256.is_none());
+        let with =
+            MODELS.iter().find_map(|m| m.embedder_sha256.clone()).expect("a model with vectors");
+        assert_eq!(for_embedder(Some(&with)).embedder_sha256.as_deref(), Some(with.as_str()));
+        assert!(for_embedder(Some("another")).embedder_sha256.is_none());
+        for model in MODELS.iter() {
+            assert!(model.closest_floor < model.score_floor && model.score_floor < 1.0);
+        }
+    }
+}

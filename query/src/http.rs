@@ -1,0 +1,465 @@
+//! HTTP: routes, checks that every request passes, errors in one shape, all of it bounded.
+
+use crate::reply::{Provenance, Reply};
+use crate::service::{AskError, Request as AskRequest, Service};
+use crate::status;
+use crate::text;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Query, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use runbook_shared::limits::BODY_BYTES_MAX;
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// What a question may take before the client is told to try again.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// Questions that may wait for a core, for each core.
+const QUEUE_PER_CORE: usize = 64;
+
+/// What the routes share.
+#[derive(Clone)]
+pub struct App {
+    service: Arc<Service>,
+    /// Names under which this server may be addressed, with port.
+    hosts: Arc<[String]>,
+    /// One permit for each question that runs.
+    running: Arc<Semaphore>,
+    /// One permit for each question that runs or waits.
+    admitted: Arc<Semaphore>,
+}
+
+impl App {
+    /// The routes of a service, for these hosts.
+    #[must_use]
+    pub fn new(service: Arc<Service>, hosts: Vec<String>) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            service,
+            hosts: hosts.into_iter().map(|h| h.to_ascii_lowercase()).collect(),
+            running: Arc::new(Semaphore::new(cores)),
+            admitted: Arc::new(Semaphore::new(cores * (QUEUE_PER_CORE + 1))),
+        }
+    }
+
+    /// The router.
+    #[must_use]
+    pub fn router(self) -> Router {
+        Router::new()
+            .route("/v1/ask", post(ask_post).get(ask_get))
+            .route("/v1/search", get(search))
+            .route("/v1/status", get(status_page))
+            .route("/livez", get(|| async { "ok\n" }))
+            .route("/readyz", get(readyz))
+            .fallback(|| async {
+                ApiError::new(
+                    StatusCode::NOT_FOUND,
+                    "not_found",
+                    "there is no such page",
+                    "see docs/http-api.md for the routes",
+                )
+            })
+            .method_not_allowed_fallback(|| async {
+                ApiError::new(
+                    StatusCode::METHOD_NOT_ALLOWED,
+                    "method_not_allowed",
+                    "this route does not take this method",
+                    "see docs/http-api.md for the routes",
+                )
+            })
+            .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+            .layer(middleware::from_fn_with_state(self.clone(), check_request))
+            .with_state(self)
+    }
+}
+
+/// An error as a client sees it.
+#[derive(Debug)]
+struct ApiError {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    hint: String,
+}
+
+impl ApiError {
+    fn new(
+        status: StatusCode,
+        code: &'static str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        Self { status, code, message: message.into(), hint: hint.into() }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let id = request_id();
+        if self.status.is_server_error() {
+            tracing::warn!(request_id = id, code = self.code, "{}", self.message);
+        }
+        let body = json!({"error": {"code": self.code, "message": self.message, "hint": self.hint}, "request_id": id});
+        let mut response = (self.status, axum::Json(body)).into_response();
+        if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+fn request_id() -> String {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let seed = format!(
+        "{}-{}",
+        COUNT.fetch_add(1, Ordering::Relaxed),
+        jiff::Timestamp::now().as_nanosecond()
+    );
+    blake3::hash(seed.as_bytes()).to_hex()[..16].to_owned()
+}
+
+impl From<AskError> for ApiError {
+    fn from(e: AskError) -> Self {
+        use crate::question::QuestionError;
+        let message = e.to_string();
+        match e {
+            AskError::Question(QuestionError::Empty) => Self::new(
+                StatusCode::BAD_REQUEST,
+                "question_empty",
+                message,
+                "send {\"question\": \"...\"}",
+            ),
+            AskError::Question(QuestionError::TooLong(_)) => Self::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "question_too_long",
+                message,
+                "paste the lines that matter",
+            ),
+            AskError::K(_) => {
+                Self::new(StatusCode::BAD_REQUEST, "k_out_of_range", message, "leave k out for 5")
+            }
+            AskError::NoRepo(_) => Self::new(
+                StatusCode::BAD_REQUEST,
+                "no_such_repository",
+                message,
+                "GET /v1/status lists the repositories",
+            ),
+            AskError::NotReady(_) => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "not_ready",
+                message,
+                "run runbook-ingest; this server picks the generation up by itself",
+            ),
+            AskError::Index(_) => Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "index_failed",
+                "the index cannot be read",
+                "see the server's log",
+            ),
+        }
+    }
+}
+
+/// Host, Origin and Content-Type, before any route: a page of another site must not reach this
+/// server through a browser.
+async fn check_request(State(app): State<App>, request: Request, next: Next) -> Response {
+    match checked(&app, request.method(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(e) => e.into_response(),
+    }
+}
+
+fn checked(app: &App, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
+    let hosts: Vec<_> = headers.get_all(header::HOST).iter().collect();
+    let [host] = hosts[..] else {
+        return Err(ApiError::new(
+            StatusCode::BAD_REQUEST,
+            "bad_host",
+            "a request names exactly one Host",
+            "send one Host header",
+        ));
+    };
+    let allowed = |host: &[u8]| {
+        std::str::from_utf8(host)
+            .is_ok_and(|h| app.hosts.iter().any(|a| *a == h.to_ascii_lowercase()))
+    };
+    if !allowed(host.as_bytes()) {
+        return Err(ApiError::new(
+            StatusCode::FORBIDDEN,
+            "host_not_allowed",
+            "this server is not called by that name",
+            "add the name to allowed_hosts (--allowed-host) when a proxy passes it on",
+        ));
+    }
+    for origin in headers.get_all(header::ORIGIN) {
+        let own = ["http://", "https://"]
+            .iter()
+            .any(|s| origin.as_bytes().strip_prefix(s.as_bytes()).is_some_and(allowed));
+        if !own {
+            return Err(ApiError::new(
+                StatusCode::FORBIDDEN,
+                "origin_not_allowed",
+                "another site may not use this server",
+                "open the server's own page",
+            ));
+        }
+    }
+    if method == Method::POST {
+        let kind = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+        let kind = kind.split(';').next().unwrap_or("").trim();
+        if !kind.eq_ignore_ascii_case("application/json") {
+            return Err(ApiError::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "not_json",
+                "a POST carries application/json",
+                "send Content-Type: application/json",
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AskBody {
+    question: String,
+    #[serde(default)]
+    k: Option<usize>,
+    #[serde(default)]
+    scope: Option<String>,
+    #[serde(default)]
+    session: Option<String>,
+    #[serde(default)]
+    explain: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AskQuery {
+    q: String,
+    k: Option<usize>,
+    scope: Option<String>,
+    session: Option<String>,
+    explain: Option<bool>,
+}
+
+fn bad_request(code: &'static str, message: String) -> ApiError {
+    ApiError::new(
+        StatusCode::BAD_REQUEST,
+        code,
+        message,
+        "the keys are question, k, scope, session, explain; in a query string q for question",
+    )
+}
+
+async fn ask_post(
+    State(app): State<App>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, ApiError> {
+    let body: AskBody =
+        serde_json::from_slice(&body).map_err(|e| bad_request("bad_json", e.to_string()))?;
+    let request = AskRequest {
+        question: body.question,
+        k: body.k,
+        scope: body.scope,
+        session: body.session,
+        explain: body.explain.unwrap_or(false),
+    };
+    ask(app, headers, request).await
+}
+
+async fn ask_get(
+    State(app): State<App>,
+    headers: HeaderMap,
+    query: Result<Query<AskQuery>, axum::extract::rejection::QueryRejection>,
+) -> Result<Response, ApiError> {
+    ask(app, headers, from_query(query)?).await
+}
+
+fn from_query(
+    query: Result<Query<AskQuery>, axum::extract::rejection::QueryRejection>,
+) -> Result<AskRequest, ApiError> {
+    let Query(query) = query.map_err(|e| bad_request("bad_query", e.body_text()))?;
+    Ok(AskRequest {
+        question: query.q,
+        k: query.k,
+        scope: query.scope,
+        session: query.session,
+        explain: query.explain.unwrap_or(false),
+    })
+}
+
+async fn ask(app: App, headers: HeaderMap, request: AskRequest) -> Result<Response, ApiError> {
+    let form = Form::of(&headers);
+    let reply = app.work(move |service| service.ask(&request)).await?;
+    tracing::info!(
+        id = reply.id,
+        band = reply.band.name(),
+        reason = reply.refusal.as_ref().map(|r| format!("{:?}", r.reason)),
+        citation = reply.citations.first().map(|c| format!("{}#{}", c.path, c.heading)),
+        confidence = reply.confidence,
+        took_ms = reply.took_ms,
+        "question"
+    );
+    Ok(form.response(&reply))
+}
+
+/// The form of a reply, by `Accept`.
+enum Form {
+    Json,
+    Text,
+    Command,
+    Link,
+}
+
+impl Form {
+    fn of(headers: &HeaderMap) -> Self {
+        let accept = headers
+            .get(header::ACCEPT)
+            .and_then(|v| v.to_str().ok())
+            .unwrap_or("")
+            .to_ascii_lowercase();
+        let first = accept.split(',').find(|t| {
+            let kind = t.split(';').next().unwrap_or("").trim();
+            matches!(kind, "text/plain" | "application/json" | "*/*")
+        });
+        match first {
+            Some(t) if t.trim().starts_with("text/plain") => {
+                let part = t
+                    .split(';')
+                    .skip(1)
+                    .find_map(|p| p.trim().strip_prefix("part="))
+                    .map(|p| p.trim_matches('"'));
+                match part {
+                    Some("command") => Self::Command,
+                    Some("link") => Self::Link,
+                    _ => Self::Text,
+                }
+            }
+            _ => Self::Json,
+        }
+    }
+
+    fn response(&self, reply: &Reply) -> Response {
+        let plain = |text: String| {
+            ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
+        };
+        let mut response = match self {
+            Self::Json => axum::Json(reply).into_response(),
+            Self::Text => plain(text::render(reply)),
+            Self::Command => plain(text::command_only(reply).unwrap_or_default()),
+            Self::Link => plain(text::link_only(reply).unwrap_or_default()),
+        };
+        let headers = response.headers_mut();
+        for (name, value) in [
+            ("x-runbook-band", reply.band.name()),
+            ("x-runbook-id", reply.id.as_str()),
+            ("x-runbook-session", reply.session.as_str()),
+        ] {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        }
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        response
+    }
+}
+
+impl App {
+    /// Runs a question on a thread of its own when a core is free; refuses when too many wait.
+    async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Service) -> Result<T, AskError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let admitted = Arc::clone(&self.admitted).try_acquire_owned().map_err(|_| {
+            ApiError::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_many_questions",
+                "too many questions are waiting",
+                "try again in a second",
+            )
+        })?;
+        let late = || {
+            ApiError::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too_late",
+                "the question took too long",
+                "ask something shorter, or try again",
+            )
+        };
+        let running = tokio::time::timeout(DEADLINE, Arc::clone(&self.running).acquire_owned())
+            .await
+            .map_err(|_| late())?;
+        let service = Arc::clone(&self.service);
+        let task = tokio::task::spawn_blocking(move || {
+            let _permits = (admitted, running);
+            work(&service)
+        });
+        match tokio::time::timeout(DEADLINE, task).await {
+            Ok(Ok(result)) => Ok(result?),
+            Ok(Err(panic)) => {
+                tracing::error!("a question failed: {panic}");
+                Err(ApiError::new(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "failed",
+                    "the question could not be answered",
+                    "see the server's log",
+                ))
+            }
+            Err(_) => Err(late()),
+        }
+    }
+}
+
+async fn search(
+    State(app): State<App>,
+    query: Result<Query<AskQuery>, axum::extract::rejection::QueryRejection>,
+) -> Result<Response, ApiError> {
+    let request = from_query(query)?;
+    let (results, provenance) = app.work(move |service| service.search(&request)).await?;
+    let results: Vec<_> = results
+        .into_iter()
+        .map(|(citation, bm25, cosine)| {
+            let mut value = serde_json::to_value(&citation).unwrap_or_default();
+            value["bm25"] = json!(bm25);
+            value["cosine"] = json!(cosine);
+            value
+        })
+        .collect();
+    Ok(axum::Json(with_provenance(json!({"results": results}), &provenance)).into_response())
+}
+
+fn with_provenance(mut value: serde_json::Value, provenance: &Provenance) -> serde_json::Value {
+    if let (Some(map), Ok(serde_json::Value::Object(more))) =
+        (value.as_object_mut(), serde_json::to_value(provenance))
+    {
+        map.extend(more);
+    }
+    value
+}
+
+async fn status_page(State(app): State<App>) -> Response {
+    axum::Json(status::status(&app.service)).into_response()
+}
+
+async fn readyz(State(app): State<App>) -> Result<&'static str, ApiError> {
+    let snapshot = app.service.snapshot();
+    if snapshot.is_ready() {
+        return Ok("ready\n");
+    }
+    Err(ApiError::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "not_ready",
+        snapshot.problem(),
+        "run runbook-ingest",
+    ))
+}

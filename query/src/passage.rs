@@ -1,0 +1,227 @@
+//! The passage: the lines of a section that are shown as the answer, as they stand.
+//!
+//! Blocks are never cut: a command is whole, a numbered procedure is whole, a table keeps its header.
+//! A short section is shown whole. Of a long one, the blocks with the question's words are shown,
+//! with the paragraph that leads to a code block, and with every warning above them.
+
+use crate::retrieve::LookedUp;
+use runbook_shared::analyse::{TermKind, analyse};
+use runbook_shared::chunk::{Chunk, Section};
+use runbook_shared::markdown::{Block, BlockKind, blocks};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// A section of at most this many characters is shown whole.
+const WHOLE_CHARS_MAX: usize = 1600;
+/// A passage of a longer section grows up to this many characters, unless one block is larger.
+const PASSAGE_CHARS_MAX: usize = 1200;
+
+/// Consecutive lines of a section.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Passage {
+    /// The lines, without a line end at the end.
+    pub text: String,
+    /// First and last line in the document.
+    pub lines: [u32; 2],
+    /// How much of the question it holds, by weight of its terms; for choosing among passages.
+    pub weight: f32,
+}
+
+/// The best passage of a section, and warnings that stand above it and are not within.
+#[must_use]
+pub fn choose(chunk: &Chunk, section: &Section, terms: &[LookedUp]) -> (Passage, Vec<Passage>) {
+    let text = own_text(chunk, section);
+    let all = blocks(text.body);
+    let content: Vec<&Block> = all.iter().filter(|b| b.kind != BlockKind::Heading).collect();
+    let Some((first, last)) = content.first().zip(content.last()) else {
+        let range = 0..text.body.trim_end().len();
+        return (text.passage(&range, terms), Vec::new());
+    };
+    let whole = first.range.start..last.range.end;
+    if whole.len() <= WHOLE_CHARS_MAX {
+        return (text.passage(&whole, terms), Vec::new());
+    }
+    let range = best_range(text.body, &content, terms);
+    let warnings = content
+        .iter()
+        .filter(|b| b.range.end <= range.start && is_warning(&text.body[b.range.clone()], b.kind))
+        .map(|b| text.passage(&b.range, terms))
+        .collect();
+    (text.passage(&range, terms), warnings)
+}
+
+/// Warnings and prerequisites of a section, for showing a parent's above its child's commands.
+#[must_use]
+pub fn warnings(chunk: &Chunk, section: &Section) -> Vec<Passage> {
+    let text = own_text(chunk, section);
+    blocks(text.body)
+        .iter()
+        .filter(|b| is_warning(&text.body[b.range.clone()], b.kind))
+        .map(|b| text.passage(&b.range, &[]))
+        .collect()
+}
+
+/// True for a block that warns or states what must be done before.
+fn is_warning(text: &str, kind: BlockKind) -> bool {
+    if !matches!(kind, BlockKind::Quote | BlockKind::Paragraph | BlockKind::Html | BlockKind::Other)
+    {
+        return false;
+    }
+    let lead: String = text
+        .trim_start_matches(|c: char| !c.is_alphanumeric() && c != '[' && c != '⚠')
+        .chars()
+        .take(40)
+        .collect::<String>()
+        .to_lowercase();
+    ["[!warning", "[!caution", "[!danger", "[!important", "⚠"].iter().any(|m| lead.contains(m))
+        || [
+            "warning",
+            "caution",
+            "danger",
+            "important",
+            "attention",
+            "never ",
+            "do not ",
+            "don't ",
+            "before you ",
+            "before doing",
+            "prerequisite",
+            "make sure",
+            "beware",
+            "careful",
+            "stop:",
+            "required:",
+            "note: do not",
+        ]
+        .iter()
+        .any(|m| lead.trim_start_matches(['[', '!', '*', '_']).starts_with(m))
+}
+
+/// The section's own lines within its chunk: without repeated and appended ones.
+struct OwnText<'a> {
+    body: &'a str,
+    first_line: u32,
+    last_line: u32,
+}
+
+fn own_text<'a>(chunk: &'a Chunk, section: &Section) -> OwnText<'a> {
+    let mut start = section.start as usize;
+    let mut end = section.end as usize;
+    let text = &chunk.text;
+    if start == 0 {
+        start = line_start(text, chunk.repeated as usize).min(end);
+    }
+    if end == text.len() {
+        let lines = text.lines().count().saturating_sub(chunk.appended as usize);
+        end = line_start(text, lines).max(start);
+    }
+    OwnText { body: &text[start..end], first_line: section.lines[0], last_line: section.lines[1] }
+}
+
+/// The byte at which a line (0-based) starts.
+fn line_start(text: &str, line: usize) -> usize {
+    if line == 0 {
+        return 0;
+    }
+    text.match_indices('\n').nth(line - 1).map_or(text.len(), |(at, _)| at + 1)
+}
+
+impl OwnText<'_> {
+    /// Whole lines around a range.
+    fn passage(&self, range: &Range<usize>, terms: &[LookedUp]) -> Passage {
+        let start = self.body[..range.start].rfind('\n').map_or(0, |at| at + 1);
+        let trimmed = range.start + self.body[range.clone()].trim_end().len();
+        let end = self.body[trimmed..].find('\n').map_or(self.body.len(), |at| trimmed + at);
+        let text = self.body[start..end].to_owned();
+        let line_of = |byte: usize| {
+            let before = self.body[..byte].bytes().filter(|b| *b == b'\n').count();
+            (self.first_line + u32::try_from(before).unwrap_or(u32::MAX)).min(self.last_line)
+        };
+        let lines = [line_of(start), line_of(end.max(start))];
+        let weight = weight(&text, terms);
+        Passage { text, lines, weight }
+    }
+}
+
+/// Sum of the weights of the question's terms that stand in a text.
+fn weight(text: &str, terms: &[LookedUp]) -> f32 {
+    let mut present: FxHashMap<(TermKind, String), ()> = FxHashMap::default();
+    for term in analyse(text) {
+        present.insert((term.kind, term.stem), ());
+    }
+    terms
+        .iter()
+        .filter(|t| {
+            let stem = t.corrected.clone().unwrap_or_else(|| t.term.stem.clone());
+            present.contains_key(&(t.term.kind, stem))
+        })
+        .map(|t| t.idf)
+        .sum()
+}
+
+/// The heaviest run of blocks: the best block, then its neighbours while they fit; a code block
+/// keeps the paragraph before it, and a paragraph that ends with a colon what it announces.
+fn best_range(body: &str, content: &[&Block], terms: &[LookedUp]) -> Range<usize> {
+    let weights: Vec<f32> = content.iter().map(|b| weight(&body[b.range.clone()], terms)).collect();
+    let best = (0..content.len())
+        .max_by(|a, b| weights[*a].total_cmp(&weights[*b]).then(b.cmp(a)))
+        .unwrap_or(0);
+    let (mut from, mut to) = (best, best);
+    let size = |from: usize, to: usize| content[to].range.end - content[from].range.start;
+    let announces = |at: usize| body[content[at].range.clone()].trim_end().ends_with(':');
+    loop {
+        // What belongs together is taken even over the size.
+        let lead = from > 0
+            && (content[from].kind == BlockKind::Code || announces(from - 1))
+            && content[from - 1].kind != BlockKind::Code;
+        if lead && size(from - 1, to) <= PASSAGE_CHARS_MAX * 3 {
+            from -= 1;
+            continue;
+        }
+        if to + 1 < content.len() && announces(to) && size(from, to + 1) <= PASSAGE_CHARS_MAX * 3 {
+            to += 1;
+            continue;
+        }
+        let after = to + 1 < content.len() && size(from, to + 1) <= PASSAGE_CHARS_MAX;
+        let before = from > 0 && size(from - 1, to) <= PASSAGE_CHARS_MAX;
+        let take_after = after
+            && (content[to + 1].kind == BlockKind::Code
+                || !before
+                || weights[to + 1] >= weights[from - 1]);
+        if take_after {
+            to += 1;
+        } else if before {
+            from -= 1;
+        } else {
+            return content[from].range.start..content[to].range.end;
+        }
+    }
+}
+
+/// The code of the first code block in a passage, without its fence.
+#[must_use]
+pub fn command(passage: &str) -> Option<String> {
+    let code: Vec<String> = blocks_of_code(passage);
+    (!code.is_empty()).then(|| code.join("\n"))
+}
+
+fn blocks_of_code(passage: &str) -> Vec<String> {
+    use pulldown_cmark::{Event, Parser, Tag, TagEnd};
+    let mut code = Vec::new();
+    let mut open: Option<String> = None;
+    for event in Parser::new_ext(passage, runbook_shared::markdown::options()) {
+        match event {
+            Event::Start(Tag::CodeBlock(_)) => open = Some(String::new()),
+            Event::Text(text) => {
+                if let Some(block) = &mut open {
+                    block.push_str(&text);
+                }
+            }
+            Event::End(TagEnd::CodeBlock) => {
+                code.extend(open.take().map(|b| b.trim_end().to_owned()))
+            }
+            _ => {}
+        }
+    }
+    code
+}

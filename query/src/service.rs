@@ -1,0 +1,413 @@
+//! The service: the live snapshot, the embedder, and the one way in which a question is answered.
+
+use crate::citation;
+use crate::corpus::Corpus;
+use crate::engine::{self, Ask, Policy, Verdict};
+use crate::question::{Question, QuestionError};
+use crate::reply::{Band, Citation, I_DO_NOT_KNOW, Provenance, Refusal, RefusalReason, Reply};
+use crate::retrieve;
+use crate::snapshot::{self, Repo, RepoState, Snapshot};
+use arc_swap::{ArcSwap, ArcSwapOption};
+use runbook_shared::embed::{EmbedError, Embedder, ModelFiles, NO_EMBEDDER};
+use runbook_shared::generation::manifest::Manifest;
+use runbook_shared::lexical::LexicalError;
+use runbook_shared::limits::{K_DEFAULT, K_MAX};
+use runbook_shared::locate::{DEFAULT_MODEL, Places};
+use rustc_hash::FxHashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// Texts of at most this many bytes are embedded as they are; of longer ones, their best terms.
+const EMBEDDED_BYTES_MAX: usize = 1200;
+/// Vectors of questions that are remembered.
+const VECTORS_KEPT: usize = 512;
+
+/// What a client asks.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The question.
+    pub question: String,
+    /// How many sections to name.
+    pub k: Option<usize>,
+    /// Path prefix, or `repo:NAME`.
+    pub scope: Option<String>,
+    /// The conversation.
+    pub session: Option<String>,
+    /// Whether to explain.
+    pub explain: bool,
+}
+
+/// Why there is no reply.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The question cannot be asked.
+    #[error(transparent)]
+    Question(#[from] QuestionError),
+    /// `k` is out of range.
+    #[error("k is a number from 1 to {K_MAX}, not {0}")]
+    K(usize),
+    /// A scope names a repository that is not served.
+    #[error("no repository is called `{0}`")]
+    NoRepo(String),
+    /// No generation is open.
+    #[error("nothing can be answered yet: {0}")]
+    NotReady(String),
+    /// An index cannot be read.
+    #[error(transparent)]
+    Index(#[from] LexicalError),
+}
+
+/// What the service runs with.
+pub struct Options {
+    /// What is served.
+    pub repos: Vec<Repo>,
+    /// How questions are answered.
+    pub policy: Policy,
+    /// The embedder's name, or `none`; by the generation where none is named.
+    pub embedder: Option<String>,
+    /// Where to look for it.
+    pub places: Places,
+}
+
+/// The live service.
+pub struct Service {
+    options: Options,
+    snapshot: ArcSwap<Snapshot>,
+    embedder: ArcSwapOption<Box<dyn Embedder>>,
+    vectors: Mutex<FxHashMap<String, Arc<[f32]>>>,
+    replies: AtomicU64,
+    reloads: AtomicU64,
+    started: Instant,
+    salt: String,
+}
+
+impl Service {
+    /// A service that has not looked for generations yet.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        let repos = options
+            .repos
+            .iter()
+            .map(|repo| RepoState {
+                repo: repo.clone(),
+                corpus: None,
+                problem: None,
+                refused_id: None,
+                last_run: None,
+            })
+            .collect();
+        let salt = format!("{}-{}", jiff::Timestamp::now().as_nanosecond(), std::process::id());
+        Self {
+            options,
+            snapshot: ArcSwap::from_pointee(Snapshot { repos }),
+            embedder: ArcSwapOption::empty(),
+            vectors: Mutex::default(),
+            replies: AtomicU64::new(0),
+            reloads: AtomicU64::new(0),
+            started: Instant::now(),
+            salt,
+        }
+    }
+
+    /// The data directories.
+    #[must_use]
+    pub fn data_dirs(&self) -> Vec<PathBuf> {
+        self.options.repos.iter().map(|r| r.data.clone()).collect()
+    }
+
+    /// What is served now.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    /// How questions are answered.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.options.policy
+    }
+
+    /// The embedder, once it is loaded.
+    #[must_use]
+    pub fn embedder(&self) -> Option<Arc<Box<dyn Embedder>>> {
+        self.embedder.load_full()
+    }
+
+    /// How often a new snapshot was swapped in, and seconds since the start.
+    #[must_use]
+    pub fn uptime(&self) -> (u64, u64) {
+        (self.reloads.load(Ordering::Relaxed), self.started.elapsed().as_secs())
+    }
+
+    /// Loads the embedder that the open generations need, if there is one to load.
+    ///
+    /// # Errors
+    /// When the model or the library cannot be used.
+    pub fn load_embedder(&self) -> Result<(), EmbedError> {
+        if self.options.embedder.as_deref() == Some(NO_EMBEDDER) || self.embedder.load().is_some() {
+            return Ok(());
+        }
+        let corpora = self.snapshot().corpora();
+        let needed = corpora.iter().find_map(|c| c.generation.manifest.embedder.clone());
+        let Some(needed) = needed else { return Ok(()) };
+        let name = self.options.embedder.as_deref().unwrap_or(if needed.id.is_empty() {
+            DEFAULT_MODEL
+        } else {
+            &needed.id
+        });
+        let sessions = std::thread::available_parallelism().map_or(1, usize::from);
+        let embedder =
+            ModelFiles::read(&self.options.places, name)?.load(&self.options.places, sessions)?;
+        if embedder.id() != &needed {
+            tracing::error!(
+                "the generation was made with another model than `{name}` is: only words are searched; run runbook-ingest again"
+            );
+        }
+        self.embedder.store(Some(Arc::new(Box::new(embedder))));
+        Ok(())
+    }
+
+    /// Opens what there is now. A generation that cannot be opened, or that does not exist yet, is no
+    /// error here: [`Service::refresh`] goes on looking.
+    ///
+    /// # Errors
+    /// When the generations need an embedder that cannot be loaded.
+    pub fn open(&self) -> Result<(), EmbedError> {
+        self.look();
+        self.load_embedder()
+    }
+
+    /// Looks for newer generations and swaps them in.
+    pub fn refresh(&self) {
+        if self.look() {
+            if let Err(e) = self.load_embedder() {
+                tracing::error!("{e}; only words are searched");
+            }
+        }
+    }
+
+    fn look(&self) -> bool {
+        let before = self.snapshot();
+        let mut next = Snapshot::clone(&before);
+        let mut changed = false;
+        for state in &mut next.repos {
+            if let Some(newer) = snapshot::refresh(state) {
+                *state = newer;
+                changed = true;
+            }
+        }
+        if changed {
+            self.snapshot.store(Arc::new(next));
+            self.reloads.fetch_add(1, Ordering::Relaxed);
+        }
+        changed
+    }
+
+    /// Answers a question from one snapshot.
+    ///
+    /// # Errors
+    /// When it cannot be asked, or nothing is open to be asked.
+    pub fn ask(&self, request: &Request) -> Result<Reply, AskError> {
+        let started = Instant::now();
+        let question = Question::parse(&request.question)?;
+        let k = checked_k(request.k)?;
+        let snapshot = self.snapshot();
+        let corpora = self.corpora(&snapshot, request.scope.as_deref())?;
+        let vector = self.question_vector(&question, &corpora);
+        let ask = Ask {
+            question: &question,
+            vector: vector.as_ref().map(|(v, sha)| (&**v, sha.as_str())),
+            scope: request.scope.as_deref(),
+            k,
+            explain: request.explain,
+        };
+        let verdict = engine::answer(&corpora, &ask, self.policy())?;
+        let verdict = self.guard(verdict, &corpora);
+        let provenance = provenance(&snapshot, corpora.get(verdict.corpus), verdict.degraded);
+        Ok(Reply {
+            id: self.new_id("r"),
+            answer: verdict.answer,
+            band: verdict.band,
+            citations: verdict.citations,
+            related: verdict.related,
+            confidence: verdict.confidence.get(),
+            refusal: verdict.refusal,
+            provenance,
+            route: verdict.route,
+            session: request.session.clone().unwrap_or_else(|| self.new_id("s")),
+            took_ms: (started.elapsed().as_secs_f64() * 1e6).round() / 1e3,
+            explain: verdict.explain,
+        })
+    }
+
+    /// Sections for a question, without a verdict.
+    ///
+    /// # Errors
+    /// As [`Service::ask`].
+    pub fn search(
+        &self,
+        request: &Request,
+    ) -> Result<(Vec<(Citation, f32, Option<f32>)>, Provenance), AskError> {
+        let question = Question::parse(&request.question)?;
+        let k = checked_k(request.k)?;
+        let snapshot = self.snapshot();
+        let corpora = self.corpora(&snapshot, request.scope.as_deref())?;
+        let vector = self.question_vector(&question, &corpora);
+        let ask = Ask {
+            question: &question,
+            vector: vector.as_ref().map(|(v, sha)| (&**v, sha.as_str())),
+            scope: request.scope.as_deref(),
+            k,
+            explain: false,
+        };
+        let found = engine::search(&corpora, &ask, self.policy())?;
+        let results = found
+            .hits
+            .iter()
+            .take(k)
+            .map(|hit| {
+                let corpus = &corpora[hit.corpus];
+                let (chunk, section) = corpus.generation.section(hit.section);
+                let passage = crate::passage::choose(chunk, section, &found.terms[hit.corpus]).0;
+                let citation =
+                    citation::cite(corpus, hit.section, &passage, hit.fused.0, corpora.len() > 1);
+                (citation, hit.bm25.0, hit.cosine.map(|c| c.0))
+            })
+            .collect();
+        let first = found.hits.first().map_or(0, |h| h.corpus);
+        Ok((results, provenance(&snapshot, corpora.get(first), vector.is_none())))
+    }
+
+    fn corpora(
+        &self,
+        snapshot: &Snapshot,
+        scope: Option<&str>,
+    ) -> Result<Vec<Arc<Corpus>>, AskError> {
+        if let Some(name) = scope.and_then(|s| s.strip_prefix("repo:")) {
+            if !snapshot.repos.iter().any(|r| r.repo.name == name) {
+                return Err(AskError::NoRepo(name.to_owned()));
+            }
+        }
+        let corpora = snapshot.corpora();
+        if corpora.is_empty() { Err(AskError::NotReady(snapshot.problem())) } else { Ok(corpora) }
+    }
+
+    /// The question's vector; none when the embedder is off, does not fit, or fails.
+    fn question_vector(
+        &self,
+        question: &Question,
+        corpora: &[Arc<Corpus>],
+    ) -> Option<(Arc<[f32]>, String)> {
+        let embedder = self.embedder()?;
+        let id = embedder.id();
+        let fits = |c: &&Arc<Corpus>| c.generation.manifest.embedder.as_ref() == Some(id);
+        let corpus = corpora.iter().find(fits)?;
+        let text = embedded_text(question, corpus);
+        let lock = || self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(vector) = lock().get(&text) {
+            return Some((Arc::clone(vector), id.model_sha256.clone()));
+        }
+        match embedder.embed_question(&text) {
+            Ok(vector) => {
+                let vector: Arc<[f32]> = vector.into();
+                let mut kept = lock();
+                if kept.len() >= VECTORS_KEPT {
+                    kept.clear();
+                }
+                kept.insert(text, Arc::clone(&vector));
+                Some((vector, id.model_sha256.clone()))
+            }
+            Err(e) => {
+                tracing::error!("{e}; this question is answered by words alone");
+                None
+            }
+        }
+    }
+
+    /// The post-processor: no answer leaves without citations that hold.
+    fn guard(&self, verdict: Verdict, corpora: &[Arc<Corpus>]) -> Verdict {
+        let corpus_of = |c: &Citation| {
+            corpora
+                .iter()
+                .map(|corpus| &**corpus)
+                .find(|corpus| c.repo.as_ref().is_none_or(|r| *r == corpus.repo))
+        };
+        let checked = citation::check_answer(&verdict.answer, &verdict.citations, corpus_of);
+        let Err(e) = checked else {
+            let mut verdict = verdict;
+            verdict
+                .related
+                .retain(|c| corpus_of(c).is_some_and(|corpus| citation::check(corpus, c).is_ok()));
+            return verdict;
+        };
+        tracing::error!("an answer was withheld: {e}");
+        Verdict {
+            answer: I_DO_NOT_KNOW.into(),
+            band: Band::Closest,
+            citations: Vec::new(),
+            related: Vec::new(),
+            refusal: Some(verdict.refusal.unwrap_or(Refusal {
+                reason: RefusalReason::NoEvidence,
+                message: format!("an answer was found, but its citation does not hold: {e}"),
+                searched: Vec::new(),
+                nearest: Vec::new(),
+            })),
+            ..verdict
+        }
+    }
+
+    fn new_id(&self, kind: &str) -> String {
+        let n = self.replies.fetch_add(1, Ordering::Relaxed);
+        format!("{kind}{}", &blake3::hash(format!("{}-{n}", self.salt).as_bytes()).to_hex()[..20])
+    }
+}
+
+fn checked_k(k: Option<usize>) -> Result<usize, AskError> {
+    match k.unwrap_or(K_DEFAULT) {
+        k @ 1..=K_MAX => Ok(k),
+        k => Err(AskError::K(k)),
+    }
+}
+
+/// A long paste says little as a whole: its rarest terms that the corpus knows are embedded.
+fn embedded_text(question: &Question, corpus: &Corpus) -> String {
+    if question.text().len() <= EMBEDDED_BYTES_MAX {
+        return question.text().to_owned();
+    }
+    let terms = retrieve::look_up(question, corpus);
+    let words: Vec<&str> = terms
+        .iter()
+        .filter(|t| t.df > 0 && !t.term.within)
+        .map(|t| t.term.surface.as_str())
+        .collect();
+    words.join(" ")
+}
+
+fn provenance(snapshot: &Snapshot, corpus: Option<&Arc<Corpus>>, degraded: bool) -> Provenance {
+    let Some(corpus) = corpus else { return Provenance { degraded, ..Provenance::default() } };
+    let manifest = &corpus.generation.manifest;
+    let last_run = snapshot
+        .repos
+        .iter()
+        .find(|r| r.repo.name == corpus.repo)
+        .and_then(|r| r.last_run.as_ref());
+    Provenance {
+        generation: Some(corpus.generation.id.clone()),
+        commit: manifest.commit.clone(),
+        indexed_at: Some(manifest.indexed_at.clone()),
+        source_checked_at: last_run
+            .and_then(|r| r.source_checked_at.clone())
+            .or_else(|| Some(manifest.indexed_at.clone())),
+        age_s: age(manifest),
+        degraded,
+    }
+}
+
+/// Seconds since a generation was written; 0 when the clock stands before that.
+#[must_use]
+pub fn age(manifest: &Manifest) -> Option<u64> {
+    let at: jiff::Timestamp = manifest.indexed_at.parse().ok()?;
+    Some(u64::try_from(jiff::Timestamp::now().as_second() - at.as_second()).unwrap_or(0))
+}

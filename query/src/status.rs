@@ -1,0 +1,61 @@
+//! `GET /v1/status`: what is served, how old it is, and what is wrong.
+
+use crate::gate::model;
+use crate::service::{Service, age};
+use crate::snapshot::RepoState;
+use runbook_shared::last_run::Outcome;
+use runbook_shared::score::ScoreFloor;
+use serde_json::{Value, json};
+
+/// The status as JSON.
+#[must_use]
+pub fn status(service: &Service) -> Value {
+    let snapshot = service.snapshot();
+    let embedder = service.embedder();
+    let repos: Vec<Value> = snapshot.repos.iter().map(|r| repo(r, embedder.is_some())).collect();
+    let (reloads, uptime_s) = service.uptime();
+    let sha = embedder.as_ref().map(|e| e.id().model_sha256.clone());
+    let model = model::for_embedder(sha.as_deref());
+    let mut status = repos.first().cloned().unwrap_or_else(|| json!({}));
+    if let Some(map) = status.as_object_mut() {
+        map.insert("ready".into(), json!(snapshot.is_ready()));
+        map.insert("version".into(), json!(env!("CARGO_PKG_VERSION")));
+        map.insert("uptime_s".into(), json!(uptime_s));
+        map.insert("reloads".into(), json!(reloads));
+        map.insert(
+            "gate".into(),
+            json!({
+                "score_floor": service.policy().score_floor.map_or(model.score_floor, ScoreFloor::get),
+                "closest_floor": model.closest_floor,
+                "fitted_on": model.fitted_on,
+                "embedder_sha256": model.embedder_sha256,
+            }),
+        );
+        map.insert("repos".into(), json!(repos));
+    }
+    status
+}
+
+fn repo(state: &RepoState, has_embedder: bool) -> Value {
+    let manifest = state.corpus.as_ref().map(|c| &c.generation.manifest);
+    let last = state.last_run.as_ref();
+    let failed = last.filter(|l| l.outcome == Outcome::Failed);
+    json!({
+        "repo": state.repo.name,
+        "generation": state.corpus.as_ref().map(|c| &c.generation.id),
+        "commit": manifest.and_then(|m| m.commit.as_ref()),
+        "branch": manifest.and_then(|m| m.branch.as_ref()),
+        "source": manifest.map(|m| &m.source),
+        "indexed_at": manifest.map(|m| &m.indexed_at),
+        "source_checked_at": last.and_then(|l| l.source_checked_at.as_ref()),
+        "age_s": manifest.and_then(age),
+        "degraded": !(has_embedder && manifest.is_some_and(|m| m.embedder.is_some())),
+        "stale": failed.is_some(),
+        "source_error": failed.and_then(|l| l.error.as_ref()),
+        "problem": state.problem,
+        "last_run": last.map(|l| json!({"outcome": l.outcome, "finished_at": l.finished_at, "error": l.error})),
+        "embedder": manifest.and_then(|m| m.embedder.as_ref()),
+        "counts": manifest.map(|m| &m.counts),
+        "graph": manifest.and_then(|m| m.graph.as_ref()),
+    })
+}

@@ -1,0 +1,185 @@
+//! The reply for a terminal: 80 columns, code as it is, sources numbered, no colour.
+
+use crate::passage::command;
+use crate::reply::{Band, Citation, Reply};
+use std::fmt::Write as _;
+use unicode_width::UnicodeWidthStr;
+
+/// Columns of the text.
+pub const COLUMNS: usize = 80;
+
+/// Renders a reply.
+#[must_use]
+pub fn render(reply: &Reply) -> String {
+    let mut out = String::new();
+    match &reply.refusal {
+        None => answer(reply, &mut out),
+        Some(refusal) => {
+            let _ = writeln!(out, "{}", reply.answer);
+            out.push('\n');
+            wrap(&refusal.message, "", &mut out);
+            if !refusal.nearest.is_empty() {
+                out.push_str("\nnearest sections:\n");
+            }
+            for (n, near) in (1..).zip(&refusal.nearest) {
+                place(n, &near.path, &near.heading, near.lines, near.url.as_deref(), &mut out);
+                if reply.band == Band::Closest {
+                    for line in near.preview.lines() {
+                        let _ = writeln!(out, "      {}", cut(line, COLUMNS - 6));
+                    }
+                }
+            }
+            let names: Vec<String> = refusal.searched.iter().map(|s| s.heading.clone()).collect();
+            if !names.is_empty() {
+                out.push('\n');
+                wrap(&format!("searched: {}", names.join("; ")), "  ", &mut out);
+            }
+        }
+    }
+    out.push('\n');
+    wrap(&footer(reply), "", &mut out);
+    out
+}
+
+fn answer(reply: &Reply, out: &mut String) {
+    let mut in_code = None;
+    for line in reply.answer.lines() {
+        let trimmed = line.trim_start();
+        let fence = ["```", "~~~"].into_iter().find(|f| trimmed.starts_with(f));
+        let is_plain = in_code.is_none()
+            && fence.is_none()
+            && !trimmed.starts_with('|')
+            && !line.starts_with("    ");
+        match (in_code, fence) {
+            (None, Some(mark)) => in_code = Some(mark),
+            (Some(open), Some(mark)) if open == mark => in_code = None,
+            _ => {}
+        }
+        if is_plain {
+            let indent: String = line.chars().take_while(|c| c.is_whitespace()).collect();
+            let marker = ["- ", "* ", "> "].iter().any(|m| trimmed.starts_with(m));
+            let hang = format!(
+                "{indent}{}",
+                if trimmed.starts_with("> ") {
+                    "> "
+                } else if marker {
+                    "  "
+                } else {
+                    ""
+                }
+            );
+            wrap_line(line, &hang, out);
+        } else {
+            let _ = writeln!(out, "{line}");
+        }
+    }
+    out.push_str("\nsources:\n");
+    for (n, citation) in (1..).zip(&reply.citations) {
+        source(n, citation, out);
+    }
+    if !reply.related.is_empty() {
+        out.push_str("\nsee also:\n");
+        for (n, citation) in (reply.citations.len() + 1..).zip(&reply.related) {
+            source(n, citation, out);
+        }
+    }
+}
+
+fn source(n: usize, citation: &Citation, out: &mut String) {
+    place(n, &citation.path, &citation.heading, citation.lines, citation.url.as_deref(), out);
+}
+
+fn place(
+    n: usize,
+    path: &str,
+    heading: &str,
+    lines: [u32; 2],
+    url: Option<&str>,
+    out: &mut String,
+) {
+    let text = format!("[{n}] {path}:{}-{} {}", lines[0], lines[1], cut(heading, 120));
+    wrap_line(&format!("  {text}"), "      ", out);
+    if let Some(url) = url {
+        let _ = writeln!(out, "      {url}");
+    }
+}
+
+fn footer(reply: &Reply) -> String {
+    let p = &reply.provenance;
+    let commit = p.commit.as_deref().map_or("no commit", |c| &c[..c.len().min(10)]);
+    let mut text = format!(
+        "confidence {:.2}, indexed {} at {commit}",
+        reply.confidence,
+        p.indexed_at.as_deref().unwrap_or("never")
+    );
+    if let Some(checked) = &p.source_checked_at {
+        let _ = write!(text, ", source checked {checked}");
+    }
+    if p.degraded {
+        text.push_str("; degraded: only words were searched, not their meaning");
+    }
+    text
+}
+
+/// The code of the answer alone.
+#[must_use]
+pub fn command_only(reply: &Reply) -> Option<String> {
+    if reply.refusal.is_some() {
+        return None;
+    }
+    command(&reply.answer).map(|c| c + "\n")
+}
+
+/// The link of the first citation.
+#[must_use]
+pub fn link_only(reply: &Reply) -> Option<String> {
+    reply.citations.first().and_then(|c| c.url.clone()).map(|u| u + "\n")
+}
+
+fn wrap(text: &str, hang: &str, out: &mut String) {
+    for line in text.lines() {
+        wrap_line(line, hang, out);
+    }
+}
+
+fn wrap_line(line: &str, hang: &str, out: &mut String) {
+    if line.width() <= COLUMNS {
+        out.push_str(line.trim_end());
+        out.push('\n');
+        return;
+    }
+    let indent: String = line.chars().take_while(|c| c.is_whitespace()).collect();
+    let mut row = indent.clone();
+    let mut empty = true;
+    for word in line.split_whitespace() {
+        if !empty && row.width() + 1 + word.width() > COLUMNS {
+            out.push_str(row.trim_end());
+            out.push('\n');
+            hang.clone_into(&mut row);
+            empty = true;
+        }
+        if !empty {
+            row.push(' ');
+        }
+        row.push_str(word);
+        empty = false;
+    }
+    out.push_str(row.trim_end());
+    out.push('\n');
+}
+
+/// Cuts to a width, with an ellipsis.
+fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    for c in text.chars() {
+        if out.width() + 2 > width {
+            break;
+        }
+        out.push(c);
+    }
+    out.push('…');
+    out
+}
