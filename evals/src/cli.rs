@@ -1,0 +1,153 @@
+//! The command line of `runbook-eval`.
+
+use crate::corpus::Build;
+use crate::{gate, questions, retrieval};
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Measure retrieval, refusal and citations
+///
+/// Exit codes: 0 done, 1 failed or below a gate, 2 usage.
+#[derive(Parser, Debug)]
+#[command(name = "runbook-eval", version)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Retrieval by arm on a collection: corpus.jsonl, queries.jsonl, qrels.tsv
+    Retrieval {
+        /// Directory of the collection
+        #[arg(long, value_name = "DIR")]
+        dataset: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Share of the lexical arm in the fusion, for trying
+        #[arg(long, value_name = "SHARE")]
+        lexical_share: Option<f32>,
+        #[command(flatten)]
+        build: Build,
+    },
+    /// Questions with gold sections over a corpus
+    Questions {
+        /// Directory of the corpus; may be repeated, each takes its own rows
+        #[arg(long, value_name = "DIR", required = true)]
+        corpus: Vec<PathBuf>,
+        /// File of questions
+        #[arg(long, value_name = "FILE")]
+        questions: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Fail when heading hit@5 of the answerable rows is below this
+        #[arg(long, value_name = "SHARE")]
+        min_hit_at_5: Option<f64>,
+        #[command(flatten)]
+        build: Build,
+    },
+    /// The gate on a collection whose questions say whether they are answerable
+    Gate {
+        /// Directory of the collection
+        #[arg(long, value_name = "DIR")]
+        dataset: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Print the signals of every question instead, one JSON object a line
+        #[arg(long)]
+        signals: bool,
+        #[command(flatten)]
+        build: Build,
+    },
+}
+
+/// Runs the command and returns the exit code.
+#[must_use]
+pub fn main(cli: Cli) -> u8 {
+    match run(cli.command) {
+        Ok(code) => code,
+        Err(e) => {
+            // When stderr is closed there is nobody to tell.
+            let _ = writeln!(std::io::stderr(), "runbook-eval: {e:#}");
+            1
+        }
+    }
+}
+
+fn run(command: Command) -> Result<u8> {
+    match command {
+        Command::Retrieval { dataset, json, lexical_share, build } => {
+            let report = retrieval::measure(&dataset, &build, lexical_share)?;
+            print(&if json { pretty(&report) } else { retrieval_table(&report) })?;
+            Ok(0)
+        }
+        Command::Questions { corpus, questions: file, json, min_hit_at_5, build } => {
+            let mut outcomes = Vec::new();
+            for dir in &corpus {
+                outcomes.extend(questions::measure(dir, &file, &build)?);
+            }
+            let report = questions::report(&outcomes);
+            print(&if json { pretty(&report) } else { questions_table(&report) })?;
+            let reached = report["heading"]["hit_at_5"].as_f64().unwrap_or(0.0);
+            Ok(u8::from(min_hit_at_5.is_some_and(|min| reached < min)))
+        }
+        Command::Gate { dataset, json: _, signals, build } => {
+            let judged = gate::judge(&dataset, &build)?;
+            if signals {
+                for j in &judged {
+                    print(&format!("{}\n", json!({"id": j.id, "label": j.answerable, "signals": j.signals})))?;
+                }
+            } else {
+                print(&pretty(&gate::report(&judged)))?;
+            }
+            Ok(0)
+        }
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    format!("{}\n", serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
+fn print(text: &str) -> Result<()> {
+    Ok(std::io::stdout().write_all(text.as_bytes())?)
+}
+
+fn retrieval_table(report: &Value) -> String {
+    let mut out = format!("{} ({} questions)\n{:<8}{:>10}{:>10}{:>10}{:>10}\n", report["dataset"].as_str().unwrap_or(""), report["queries"], "arm", "nDCG@10", "recall@5", "MRR@10", "hit@1");
+    for (arm, values) in report["arms"].as_object().into_iter().flatten() {
+        out.push_str(&format!(
+            "{arm:<8}{:>10.3}{:>10.3}{:>10.3}{:>10.3}\n",
+            values["ndcg_at_10"].as_f64().unwrap_or(0.0),
+            values["recall_at_5"].as_f64().unwrap_or(0.0),
+            values["mrr_at_10"].as_f64().unwrap_or(0.0),
+            values["hit_at_1"].as_f64().unwrap_or(0.0)
+        ));
+    }
+    out
+}
+
+fn questions_table(report: &Value) -> String {
+    let mut out = format!("{} questions, {} answerable\n", report["questions"], report["answerable"]);
+    for what in ["heading", "page"] {
+        let hit = |k: &str| report[what][k].as_f64().unwrap_or(0.0);
+        out.push_str(&format!("{what:<8} hit@1 {:.3}  hit@3 {:.3}  hit@5 {:.3}\n", hit("hit_at_1"), hit("hit_at_3"), hit("hit_at_5")));
+    }
+    for (kind, bands) in report["bands"].as_object().into_iter().flatten() {
+        out.push_str(&format!("{kind:<18} {bands}\n"));
+    }
+    out.push_str(&format!("near-miss AUC {:.3}\nlost {}\n", report["near_miss_auc"].as_f64().unwrap_or(0.0), report["lost"]));
+    for row in report["misses"].as_array().into_iter().flatten() {
+        out.push_str(&format!("miss {row}\n"));
+    }
+    for row in report["wrong_answers"].as_array().into_iter().flatten() {
+        out.push_str(&format!("wrong {} {:.2} {} | cited {} | gold {}\n", row["id"], row["confidence"].as_f64().unwrap_or(0.0), row["question"], row["cited"], row["gold"]));
+    }
+    out
+}

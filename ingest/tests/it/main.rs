@@ -1,0 +1,6 @@
+//! Tests of the ingest crate and program, in one binary.
+#![expect(missing_docs, clippy::print_stderr, reason = "tests")]
+
+mod chunking;
+mod git;
+mod runs;
