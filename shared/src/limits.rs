@@ -16,8 +16,8 @@ pub const DOC_PATH_BYTES_MAX: usize = 4095;
 pub const DOC_PATH_COMPONENT_BYTES_MAX: usize = 255;
 /// The longest question, in bytes: a pasted stack trace fits, a log file does not.
 pub const QUESTION_BYTES_MAX: usize = 64 * 1024;
-/// The largest request body, in bytes.
-pub const BODY_BYTES_MAX: usize = 128 * 1024;
+/// The largest request body, in bytes: JSON escapes can make a question six times as long.
+pub const BODY_BYTES_MAX: usize = 512 * 1024;
 /// The distinct terms of a question that are looked up; the most informative are kept.
 pub const QUESTION_TERMS_MAX: usize = 64;
 /// The most sections a reply may name in `citations` and `related`.
@@ -36,6 +36,6 @@ pub const GENERATIONS_KEPT: usize = 3;
 
 const _: () = assert!(WINDOW_HEADER_TOKENS_MAX + SPECIAL_TOKENS < WINDOW_TOKENS_MAX / 2);
 const _: () = assert!(WINDOW_TOKENS_MAX <= CHUNK_TOKENS_MAX);
-const _: () = assert!(QUESTION_BYTES_MAX < BODY_BYTES_MAX);
+const _: () = assert!(QUESTION_BYTES_MAX * 6 < BODY_BYTES_MAX);
 const _: () = assert!(K_DEFAULT <= K_MAX);
 const _: () = assert!(GENERATIONS_KEPT >= 2);

@@ -57,6 +57,9 @@ fn strip_verbal(w: &str) -> Option<String> {
     if base.len() < 2 || !has_vowel(base) {
         return None;
     }
+    if base.len() == 2 {
+        return Some(format!("{base}e")); // `used` to `use`, `aging` to `age`.
+    }
     let b = base.as_bytes();
     let last = b[b.len() - 1];
     // `stopped` to `stop`, but `called` stays `call`, `passed` stays `pass`.

@@ -1,5 +1,5 @@
 //! Tests of the ingest crate and program, in one binary.
-#![expect(missing_docs, clippy::print_stderr, reason = "tests")]
+#![expect(clippy::print_stderr, reason = "tests")]
 
 mod chunking;
 mod git;
