@@ -1,6 +1,7 @@
 //! The command line of `runbook-eval`.
 
 use crate::corpus::Build;
+use crate::run::Run;
 use crate::{gate, questions, retrieval};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -51,6 +52,17 @@ enum Command {
         #[command(flatten)]
         build: Build,
     },
+    /// Candidates of answerable questions with their features, for fitting the ranker
+    Candidates {
+        /// Directory of the corpus; may be repeated, each takes its own rows
+        #[arg(long, value_name = "DIR", required = true)]
+        corpus: Vec<PathBuf>,
+        /// File of questions
+        #[arg(long, value_name = "FILE")]
+        questions: PathBuf,
+        #[command(flatten)]
+        build: Build,
+    },
     /// The gate on a collection whose questions say whether they are answerable
     Gate {
         /// Directory of the collection
@@ -65,6 +77,12 @@ enum Command {
         #[command(flatten)]
         build: Build,
     },
+    /// The project's own suites of cases
+    ///
+    /// Exits with 1 when a total is below the baseline, a gold section is not approved, an approval
+    /// has no case, or, with --strict, a ranking is not as it was. UPDATE=1 in the environment
+    /// rewrites rankings.
+    Run(Box<Run>),
 }
 
 /// Runs the command and returns the exit code.
@@ -97,16 +115,32 @@ fn run(command: Command) -> Result<u8> {
             let reached = report["heading"]["hit_at_5"].as_f64().unwrap_or(0.0);
             Ok(u8::from(min_hit_at_5.is_some_and(|min| reached < min)))
         }
+        Command::Candidates { corpus, questions: file, build } => {
+            for dir in &corpus {
+                for row in questions::candidates(dir, &file, &build)? {
+                    print(&format!("{row}\n"))?;
+                }
+            }
+            Ok(0)
+        }
         Command::Gate { dataset, json: _, signals, build } => {
             let judged = gate::judge(&dataset, &build)?;
             if signals {
                 for j in &judged {
-                    print(&format!("{}\n", json!({"id": j.id, "label": j.answerable, "signals": j.signals})))?;
+                    print(&format!(
+                        "{}\n",
+                        json!({"id": j.id, "label": j.answerable, "signals": j.signals})
+                    ))?;
                 }
             } else {
                 print(&pretty(&gate::report(&judged)))?;
             }
             Ok(0)
+        }
+        Command::Run(run) => {
+            let done = run.run(std::env::var_os("UPDATE").is_some_and(|v| v == "1"))?;
+            print(&done.text)?;
+            Ok(u8::from(done.failed))
         }
     }
 }
@@ -120,7 +154,16 @@ fn print(text: &str) -> Result<()> {
 }
 
 fn retrieval_table(report: &Value) -> String {
-    let mut out = format!("{} ({} questions)\n{:<8}{:>10}{:>10}{:>10}{:>10}\n", report["dataset"].as_str().unwrap_or(""), report["queries"], "arm", "nDCG@10", "recall@5", "MRR@10", "hit@1");
+    let mut out = format!(
+        "{} ({} questions)\n{:<8}{:>10}{:>10}{:>10}{:>10}\n",
+        report["dataset"].as_str().unwrap_or(""),
+        report["queries"],
+        "arm",
+        "nDCG@10",
+        "recall@5",
+        "MRR@10",
+        "hit@1"
+    );
     for (arm, values) in report["arms"].as_object().into_iter().flatten() {
         out.push_str(&format!(
             "{arm:<8}{:>10.3}{:>10.3}{:>10.3}{:>10.3}\n",
@@ -134,20 +177,37 @@ fn retrieval_table(report: &Value) -> String {
 }
 
 fn questions_table(report: &Value) -> String {
-    let mut out = format!("{} questions, {} answerable\n", report["questions"], report["answerable"]);
+    let mut out =
+        format!("{} questions, {} answerable\n", report["questions"], report["answerable"]);
     for what in ["heading", "page"] {
         let hit = |k: &str| report[what][k].as_f64().unwrap_or(0.0);
-        out.push_str(&format!("{what:<8} hit@1 {:.3}  hit@3 {:.3}  hit@5 {:.3}\n", hit("hit_at_1"), hit("hit_at_3"), hit("hit_at_5")));
+        out.push_str(&format!(
+            "{what:<8} hit@1 {:.3}  hit@3 {:.3}  hit@5 {:.3}\n",
+            hit("hit_at_1"),
+            hit("hit_at_3"),
+            hit("hit_at_5")
+        ));
     }
     for (kind, bands) in report["bands"].as_object().into_iter().flatten() {
         out.push_str(&format!("{kind:<18} {bands}\n"));
     }
-    out.push_str(&format!("near-miss AUC {:.3}\nlost {}\n", report["near_miss_auc"].as_f64().unwrap_or(0.0), report["lost"]));
+    out.push_str(&format!(
+        "near-miss AUC {:.3}\nlost {}\n",
+        report["near_miss_auc"].as_f64().unwrap_or(0.0),
+        report["lost"]
+    ));
     for row in report["misses"].as_array().into_iter().flatten() {
         out.push_str(&format!("miss {row}\n"));
     }
     for row in report["wrong_answers"].as_array().into_iter().flatten() {
-        out.push_str(&format!("wrong {} {:.2} {} | cited {} | gold {}\n", row["id"], row["confidence"].as_f64().unwrap_or(0.0), row["question"], row["cited"], row["gold"]));
+        out.push_str(&format!(
+            "wrong {} {:.2} {} | cited {} | gold {}\n",
+            row["id"],
+            row["confidence"].as_f64().unwrap_or(0.0),
+            row["question"],
+            row["cited"],
+            row["gold"]
+        ));
     }
     out
 }

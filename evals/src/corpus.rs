@@ -27,7 +27,8 @@ pub struct Build {
 /// # Errors
 /// When it cannot be ingested or opened.
 pub fn open(source: &Path, build: &Build, policy: Policy) -> Result<Service> {
-    let source = std::fs::canonicalize(source).with_context(|| format!("`{}`", source.display()))?;
+    let source =
+        std::fs::canonicalize(source).with_context(|| format!("`{}`", source.display()))?;
     let name = source.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let hash = blake3::hash(source.as_os_str().as_encoded_bytes()).to_hex();
     let data = build.cache.join(format!("{name}-{}", &hash[..8]));
@@ -38,7 +39,8 @@ pub fn open(source: &Path, build: &Build, policy: Policy) -> Result<Service> {
         ..Settings::default()
     };
     let config = settings.resolve()?;
-    runbook_ingest::run::run(&config, &Progress::new(false)).with_context(|| format!("ingest of `{}`", source.display()))?;
+    runbook_ingest::run::run(&config, &Progress::new(false))
+        .with_context(|| format!("ingest of `{}`", source.display()))?;
     let service = Service::new(Options {
         repos: vec![Repo { name: String::new(), data }],
         policy,
@@ -46,5 +48,9 @@ pub fn open(source: &Path, build: &Build, policy: Policy) -> Result<Service> {
         places: Places::from_env(None, None),
     });
     service.open()?;
-    if service.snapshot().is_ready() { Ok(service) } else { Err(anyhow!(service.snapshot().problem())) }
+    if service.snapshot().is_ready() {
+        Ok(service)
+    } else {
+        Err(anyhow!(service.snapshot().problem()))
+    }
 }

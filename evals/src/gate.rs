@@ -31,7 +31,12 @@ pub fn judge(dataset: &Path, build: &Build) -> Result<Vec<Judged>> {
         let request = Request { question: query.text.clone(), explain: true, ..Request::default() };
         let reply = collection.service.ask(&request).with_context(|| query.id.clone())?;
         let signals = reply.explain.as_ref().map_or(Value::Null, |e| e["signals"].clone());
-        Ok(Judged { id: query.id.clone(), confidence: f64::from(reply.confidence), answerable, signals })
+        Ok(Judged {
+            id: query.id.clone(),
+            confidence: f64::from(reply.confidence),
+            answerable,
+            signals,
+        })
     })
     .collect()
 }

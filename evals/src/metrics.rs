@@ -19,7 +19,8 @@ pub struct Ranking {
 #[must_use]
 pub fn ranking(ranked: &[&str], grades: &BTreeMap<String, f64>) -> Ranking {
     let gain = |id: &&str| grades.get(*id).copied().unwrap_or(0.0);
-    let discount = |rank: usize| 1.0 / f64::from(u32::try_from(rank + 2).unwrap_or(u32::MAX)).log2();
+    let discount =
+        |rank: usize| 1.0 / f64::from(u32::try_from(rank + 2).unwrap_or(u32::MAX)).log2();
     let dcg: f64 = ranked.iter().take(10).enumerate().map(|(r, id)| gain(id) * discount(r)).sum();
     let mut ideal: Vec<f64> = grades.values().copied().filter(|g| *g > 0.0).collect();
     ideal.sort_by(|a, b| b.total_cmp(a));
@@ -50,7 +51,13 @@ pub fn auc(scored: &[(f64, bool)]) -> f64 {
     for (p, _) in scored.iter().filter(|s| s.1) {
         for (n, _) in scored.iter().filter(|s| !s.1) {
             pairs += 1;
-            wins += if p > n { 1.0 } else if (p - n).abs() < f64::EPSILON { 0.5 } else { 0.0 };
+            wins += if p > n {
+                1.0
+            } else if (p - n).abs() < f64::EPSILON {
+                0.5
+            } else {
+                0.0
+            };
         }
     }
     if pairs == 0 { 0.0 } else { wins / f64::from(u32::try_from(pairs).unwrap_or(u32::MAX)) }
@@ -90,7 +97,8 @@ mod tests {
 
     #[test]
     fn a_ranking_is_scored_as_by_hand() {
-        let grades: BTreeMap<String, f64> = [("a", 1.0), ("b", 1.0)].map(|(k, v)| (k.to_owned(), v)).into();
+        let grades: BTreeMap<String, f64> =
+            [("a", 1.0), ("b", 1.0)].map(|(k, v)| (k.to_owned(), v)).into();
         let r = ranking(&["x", "a", "y"], &grades);
         let expected = (1.0 / 3f64.log2()) / (1.0 + 1.0 / 3f64.log2());
         assert!((r.ndcg_at_10 - expected).abs() < 1e-9);

@@ -31,8 +31,18 @@ pub struct Row {
     pub corpus: Option<String>,
     /// The question.
     pub question: String,
-    /// `answerable`, or a kind of refusal.
+    /// `answerable`, or a kind of refusal; cases of the suite say it by `expect` and `class`.
+    #[serde(default)]
     pub kind: String,
+    /// `answer` or `refuse`.
+    #[serde(default)]
+    expect: Option<String>,
+    /// What the case tests.
+    #[serde(default)]
+    pub class: Option<String>,
+    /// The case this one follows up on; it cannot be read alone.
+    #[serde(default)]
+    pub follow_up_to: Option<String>,
     /// Any one of these is right.
     #[serde(default)]
     pub gold: Vec<Gold>,
@@ -58,7 +68,15 @@ pub fn read(file: &Path, corpus: Option<&str>) -> Result<Vec<Row>> {
     let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
     let mut rows = Vec::new();
     for (n, line) in (1..).zip(text.lines()).filter(|(_, l)| !l.trim().is_empty()) {
-        let row: Row = serde_json::from_str(line).with_context(|| format!("{} line {n}", file.display()))?;
+        let mut row: Row =
+            serde_json::from_str(line).with_context(|| format!("{} line {n}", file.display()))?;
+        if let (true, Some(expect)) = (row.kind.is_empty(), &row.expect) {
+            row.kind = if expect == "answer" {
+                "answerable".into()
+            } else {
+                row.class.clone().unwrap_or_default()
+            };
+        }
         if corpus.is_none() || row.corpus.is_none() || row.corpus.as_deref() == corpus {
             rows.push(row);
         }
@@ -69,8 +87,10 @@ pub fn read(file: &Path, corpus: Option<&str>) -> Result<Vec<Row>> {
 /// The sections of a reply in order: citations and related, or the nearest of a refusal.
 #[must_use]
 pub fn listed(reply: &Reply) -> Vec<(String, String)> {
-    let cited = reply.citations.iter().chain(&reply.related).map(|c| (c.path.clone(), c.heading.clone()));
-    let near = reply.refusal.iter().flat_map(|r| &r.nearest).map(|n| (n.path.clone(), n.heading.clone()));
+    let cited =
+        reply.citations.iter().chain(&reply.related).map(|c| (c.path.clone(), c.heading.clone()));
+    let near =
+        reply.refusal.iter().flat_map(|r| &r.nearest).map(|n| (n.path.clone(), n.heading.clone()));
     let mut list: Vec<(String, String)> = Vec::new();
     for entry in cited.chain(near) {
         if !list.contains(&entry) {
@@ -80,8 +100,16 @@ pub fn listed(reply: &Reply) -> Vec<(String, String)> {
     list
 }
 
-fn same_heading(a: &str, b: &str) -> bool {
-    let plain = |t: &str| t.replace(['`', '*', '_'], "").split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+/// Whether two headings are the same but for markup, spacing and case.
+#[must_use]
+pub fn same_heading(a: &str, b: &str) -> bool {
+    let plain = |t: &str| {
+        t.replace(['`', '*', '_'], "")
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .to_lowercase()
+    };
     plain(a) == plain(b)
 }
 
@@ -92,14 +120,22 @@ fn same_heading(a: &str, b: &str) -> bool {
 pub fn ask_all(service: &Service, rows: Vec<Row>) -> Result<Vec<Outcome>> {
     rows.into_iter()
         .map(|row| {
-            let request = Request { question: row.question.clone(), k: Some(5), explain: true, ..Request::default() };
+            let request = Request {
+                question: row.question.clone(),
+                k: Some(5),
+                explain: true,
+                ..Request::default()
+            };
             let reply = service.ask(&request).with_context(|| row.id.clone())?;
             let list = listed(&reply);
             let heading_rank = list
                 .iter()
-                .position(|(p, h)| row.gold.iter().any(|g| g.path == *p && same_heading(&g.heading, h)))
+                .position(|(p, h)| {
+                    row.gold.iter().any(|g| g.path == *p && same_heading(&g.heading, h))
+                })
                 .map(|r| r + 1);
-            let page_rank = list.iter().position(|(p, _)| row.gold.iter().any(|g| g.path == *p)).map(|r| r + 1);
+            let page_rank =
+                list.iter().position(|(p, _)| row.gold.iter().any(|g| g.path == *p)).map(|r| r + 1);
             Ok(Outcome { row, reply, heading_rank, page_rank })
         })
         .collect()
@@ -118,9 +154,13 @@ pub fn measure(corpus: &Path, file: &Path, build: &Build) -> Result<Vec<Outcome>
 /// The report over outcomes.
 #[must_use]
 pub fn report(outcomes: &[Outcome]) -> Value {
-    let answerable: Vec<&Outcome> = outcomes.iter().filter(|o| o.row.kind == "answerable").collect();
+    let answerable: Vec<&Outcome> =
+        outcomes.iter().filter(|o| o.row.kind == "answerable").collect();
     let hits = |rank: &dyn Fn(&Outcome) -> Option<usize>, k: usize| {
-        ratio(answerable.iter().filter(|o| rank(o).is_some_and(|r| r <= k)).count(), answerable.len())
+        ratio(
+            answerable.iter().filter(|o| rank(o).is_some_and(|r| r <= k)).count(),
+            answerable.len(),
+        )
     };
     let at = |rank: &dyn Fn(&Outcome) -> Option<usize>| json!({"hit_at_1": hits(rank, 1), "hit_at_3": hits(rank, 3), "hit_at_5": hits(rank, 5)});
     let mut bands: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
@@ -158,4 +198,38 @@ fn wrong(o: &Outcome) -> Value {
         "gold": o.row.gold.first().map(|g| format!("{}#{}", g.path, g.heading)),
         "signals": o.reply.explain.as_ref().map(|e| e["signals"].clone()),
     })
+}
+
+/// The candidates of a question with their features, for fitting the ranker: one JSON object a line.
+///
+/// # Errors
+/// When the corpus or the file cannot be read.
+pub fn candidates(corpus: &Path, file: &Path, build: &Build) -> Result<Vec<Value>> {
+    let service = corpus::open(corpus, build, Policy::default())?;
+    let name = corpus.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let corpora = service.snapshot().corpora();
+    let mut out = Vec::new();
+    for row in read(file, Some(&name))?
+        .iter()
+        .filter(|r| r.kind == "answerable" && r.follow_up_to.is_none())
+    {
+        let request = Request { question: row.question.clone(), ..Request::default() };
+        let found = service.find(&request)?;
+        let rows: Vec<Value> = found
+            .hits
+            .iter()
+            .map(|hit| {
+                let (chunk, section) = corpora[hit.corpus].generation.section(hit.section);
+                let heading = runbook_shared::chunk::innermost(&section.heading_path, &chunk.title);
+                let gold = row
+                    .gold
+                    .iter()
+                    .any(|g| g.path == chunk.path && same_heading(&g.heading, heading));
+                let page = row.gold.iter().any(|g| g.path == chunk.path);
+                json!({"gold": gold, "page": page, "f": runbook_query::retrieve::features(hit)})
+            })
+            .collect();
+        out.push(json!({"id": row.id, "group": name, "class": row.class, "rows": rows}));
+    }
+    Ok(out)
 }

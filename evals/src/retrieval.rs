@@ -63,10 +63,15 @@ pub fn open(dataset: &Path, build: &Build) -> Result<Collection> {
     let mut documents = BTreeMap::new();
     fs::create_dir_all(&dir)?;
     for line in read_maybe_zst(&dataset.join("corpus.jsonl"))?.lines() {
-        let doc: Doc = serde_json::from_str(line).with_context(|| format!("{name}/corpus.jsonl"))?;
+        let doc: Doc =
+            serde_json::from_str(line).with_context(|| format!("{name}/corpus.jsonl"))?;
         let path = format!("{}.md", &blake3::hash(doc.id.as_bytes()).to_hex()[..16]);
         let title = doc.title.unwrap_or_default();
-        let text = if title.is_empty() { doc.text } else { format!("---\ntitle: {}\n---\n\n{}", json!(title), doc.text) };
+        let text = if title.is_empty() {
+            doc.text
+        } else {
+            format!("---\ntitle: {}\n---\n\n{}", json!(title), doc.text)
+        };
         let file = dir.join(&path);
         if fs::read_to_string(&file).ok().as_deref() != Some(&text) {
             fs::write(&file, text)?;
@@ -90,7 +95,12 @@ pub fn open(dataset: &Path, build: &Build) -> Result<Collection> {
         let grade = grade.parse().with_context(|| format!("{name}/qrels.tsv: {line}"))?;
         qrels.entry(query.to_owned()).or_default().insert(document.to_owned(), grade);
     }
-    Ok(Collection { service: corpus::open(&dir, build, Policy::default())?, queries, qrels, documents })
+    Ok(Collection {
+        service: corpus::open(&dir, build, Policy::default())?,
+        queries,
+        qrels,
+        documents,
+    })
 }
 
 fn read_maybe_zst(path: &Path) -> Result<String> {
@@ -98,7 +108,11 @@ fn read_maybe_zst(path: &Path) -> Result<String> {
         return fs::read_to_string(path).with_context(|| path.display().to_string());
     }
     let packed = PathBuf::from(format!("{}.zst", path.display()));
-    let output = Command::new("zstd").arg("-dc").arg(&packed).output().context("zstd is needed to read the collection")?;
+    let output = Command::new("zstd")
+        .arg("-dc")
+        .arg(&packed)
+        .output()
+        .context("zstd is needed to read the collection")?;
     if !output.status.success() {
         return Err(anyhow!("{}: {}", packed.display(), String::from_utf8_lossy(&output.stderr)));
     }
@@ -120,14 +134,19 @@ pub fn measure(dataset: &Path, build: &Build, share: Option<f32>) -> Result<Valu
         let sums = measure_arm(&collection, &policy)?;
         arms.insert(name.into(), sums);
     }
-    Ok(json!({"dataset": dataset.display().to_string(), "queries": collection.judged().len(), "arms": arms}))
+    Ok(
+        json!({"dataset": dataset.display().to_string(), "queries": collection.judged().len(), "arms": arms}),
+    )
 }
 
 impl Collection {
     /// The questions with at least one relevant document.
     #[must_use]
     pub fn judged(&self) -> Vec<&Query> {
-        self.queries.iter().filter(|q| self.qrels.get(&q.id).is_some_and(|g| g.values().any(|v| *v > 0.0))).collect()
+        self.queries
+            .iter()
+            .filter(|q| self.qrels.get(&q.id).is_some_and(|g| g.values().any(|v| *v > 0.0)))
+            .collect()
     }
 
     /// The documents for a question, best first, each by its best section.

@@ -8,6 +8,7 @@
 //! `appended`. A heading without text goes with what follows it. docs/index-format.md has the rules.
 
 use crate::outline::{NodeKind, Outline};
+use crate::select::EXTENSIONS;
 use runbook_shared::chunk::{Chunk, Heading, Part, Section};
 use runbook_shared::tokens::TokenCounter;
 
@@ -33,9 +34,16 @@ pub fn title(outline: &Outline, file_name: &str) -> String {
     }
     let h1 = outline.headings.iter().find(|h| h.level == 1);
     h1.map_or_else(
-        || file_name.split('.').next().unwrap_or(file_name).to_owned(),
+        || stem(file_name).to_owned(),
         |h| h.text.clone(),
     )
+}
+
+/// A file name without the extension that makes it a document.
+fn stem(file_name: &str) -> &str {
+    let lower = file_name.to_ascii_lowercase();
+    let found = EXTENSIONS.iter().filter(|e| lower.ends_with(**e)).max_by_key(|e| e.len());
+    found.map_or(file_name, |e| &file_name[..file_name.len() - e.len()])
 }
 
 /// Cuts a document; `cap` is in tokens of a chunk's text.

@@ -1,19 +1,21 @@
 //! The command line: flags, subcommands, output and exit codes.
 
-use crate::config::Settings;
+use crate::config::{Config, Settings};
 use crate::document;
 use crate::error::{EXIT_FAILED, EXIT_OK, EXIT_PARTIAL, IngestError};
+use crate::lock::Lock;
 use crate::progress::Progress;
 use crate::read::Reader;
 use crate::report::Report;
-use crate::source::git::{self, Mirror};
-use crate::source::{Source, State};
+use crate::source::mirror::Mirror;
+use crate::source::{Source, State, git, without_credentials};
 use clap::{Args, Parser, Subcommand};
 use runbook_shared::chunk::Chunk;
-use runbook_shared::error::Hint;
+use runbook_shared::error::{Hint, PathError};
 use runbook_shared::generation::{self, Generation};
 use runbook_shared::tokens::TokenCounter;
 use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 /// Turn a git repository of Markdown runbooks into a generation that runbook-query serves
@@ -93,20 +95,45 @@ fn print(text: &str) -> u8 {
 }
 
 fn run(args: RunArgs) -> Result<u8, IngestError> {
-    let config = args.settings.with_file(args.config.as_ref())?.resolve()?;
-    let report = crate::run::run(&config, &Progress::new(args.json))?;
+    let config = configure(&args)?;
+    let report = crate::run::run(&config, &Progress::new(args.json)).inspect_err(|_| {
+        if let Ok(id) = generation::current_id(&config.data) {
+            tracing::warn!("generation {id} keeps serving");
+        }
+    })?;
     let code = if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&report).unwrap_or_default()))
     } else {
         print(&report.text())
     };
-    Ok(if code == EXIT_OK && report.has_failures() { EXIT_PARTIAL } else { code })
+    Ok(if code == EXIT_OK && report.outcome == "published" && report.has_failures() { EXIT_PARTIAL } else { code })
+}
+
+/// The configuration; where it is not usable, last-run.json says so to those who wait for runs.
+fn configure(args: &RunArgs) -> Result<Config, IngestError> {
+    let mut settings = args.settings.clone();
+    let config = settings.clone().with_file(args.config.as_ref()).map_err(IngestError::from);
+    let config = config.and_then(|with_file| {
+        settings = with_file.clone();
+        Ok(with_file.resolve()?)
+    });
+    config.inspect_err(|e| {
+        if let Some(data) = &settings.data {
+            let source = without_credentials(settings.source.as_deref().unwrap_or_default());
+            crate::run::note_refused(data, &source, e);
+        }
+    })
 }
 
 fn chunks(args: RunArgs, path: Option<&str>) -> Result<u8, IngestError> {
     let mut settings = args.settings.with_file(args.config.as_ref())?;
-    let scratch = tempdir(&mut settings)?;
+    let _scratch = Scratch::unless_set(&mut settings.data)?;
     let config = settings.resolve()?;
+    // The mirror in a data directory is for one run at a time.
+    let _lock = match &config.source {
+        Source::Remote(_) => Some(Lock::take(&config.data, config.wait)?),
+        _ => None,
+    };
     let reader = open(&config)?;
     let mut report = Report::default();
     let mut candidates = reader.list(&config.selection, &mut report)?;
@@ -118,9 +145,6 @@ fn chunks(args: RunArgs, path: Option<&str>) -> Result<u8, IngestError> {
     }
     let counter = TokenCounter::default_model();
     let documents = reader.documents(&candidates, None, &counter, &mut report);
-    if let Some(dir) = scratch {
-        let _ = std::fs::remove_dir_all(dir);
-    }
     let mut out = String::new();
     for document::Document { chunks, .. } in &documents {
         for chunk in chunks {
@@ -136,22 +160,45 @@ fn chunks(args: RunArgs, path: Option<&str>) -> Result<u8, IngestError> {
     Ok(print(&out))
 }
 
-/// `chunks` stores nothing: a remote is mirrored into a directory that is removed again.
-fn tempdir(settings: &mut Settings) -> Result<Option<PathBuf>, IngestError> {
-    if settings.data.is_some() {
-        return Ok(None);
+/// `chunks` stores nothing: a remote is mirrored into a directory that is removed again, however the
+/// command ends.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    /// Makes a directory that only this user may enter, unless there is one already.
+    fn unless_set(data: &mut Option<PathBuf>) -> Result<Option<Self>, PathError> {
+        if data.is_some() {
+            return Ok(None);
+        }
+        // A name that somebody else took first is not used.
+        let mut tries = 0;
+        loop {
+            let name = format!("runbook-ingest-chunks-{}-{tries}", std::process::id());
+            let dir = std::env::temp_dir().join(name);
+            match std::fs::DirBuilder::new().mode(0o700).create(&dir) {
+                Ok(()) => {
+                    *data = Some(dir.clone());
+                    return Ok(Some(Self(dir)));
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && tries < 100 => {
+                    tries += 1;
+                }
+                Err(source) => {
+                    return Err(PathError { action: "create directory", path: dir, source });
+                }
+            }
+        }
     }
-    let dir = std::env::temp_dir().join(format!("runbook-ingest-chunks-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).map_err(|source| runbook_shared::error::PathError {
-        action: "create directory",
-        path: dir.clone(),
-        source,
-    })?;
-    settings.data = Some(dir.clone());
-    Ok(Some(dir))
 }
 
-fn open(config: &crate::config::Config) -> Result<Reader, IngestError> {
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed lies in the directory for temporary files.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn open(config: &Config) -> Result<Reader, IngestError> {
     let at = |state: &State| state.commit.as_deref().and_then(|c| git2::Oid::from_str(c).ok());
     Ok(match &config.source {
         Source::Directory(root) => Reader::Dir(root.clone()),
@@ -162,13 +209,13 @@ fn open(config: &crate::config::Config) -> Result<Reader, IngestError> {
         }
         Source::Remote(url) => {
             let mirror = Mirror::new(url, &config.access, &config.data);
-            match mirror.probe()?.branch {
-                Some(branch) => {
-                    let (repository, commit) = mirror.fetch(&branch, &|_, _| {})?;
-                    Reader::Git(Box::new(repository), commit)
-                }
-                None => Reader::Empty,
+            let state = mirror.probe()?;
+            if state.commit.is_none() {
+                return Ok(Reader::Empty);
             }
+            let (repository, commit) =
+                mirror.fetch(state.branch.as_deref(), &config.selection, &|_, _| {})?;
+            Reader::Git(Box::new(repository), commit)
         }
     })
 }

@@ -65,6 +65,14 @@ pub struct Settings {
     #[arg(long)]
     #[serde(default)]
     pub no_wait: bool,
+    /// `model_dir` of the file, which a variable beats.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub file_model_dir: Option<PathBuf>,
+    /// `onnxruntime` of the file, which a variable beats.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub file_onnxruntime: Option<PathBuf>,
     /// Let this data directory change to another source
     #[arg(long)]
     #[serde(skip)]
@@ -72,7 +80,7 @@ pub struct Settings {
 }
 
 /// All keys of the file.
-pub const KEYS: [&str; 17] = [
+pub const KEYS: [&str; 16] = [
     "source",
     "data",
     "branch",
@@ -89,7 +97,6 @@ pub const KEYS: [&str; 17] = [
     "forge",
     "forge_url",
     "no_wait",
-    "change_source",
 ];
 
 /// The configuration of a run.
@@ -174,14 +181,14 @@ impl Settings {
     #[must_use]
     pub fn or(mut self, file: Self) -> Self {
         macro_rules! fill { ($($key:ident),*) => { $( self.$key = self.$key.or(file.$key); )* } }
+        self.file_model_dir = file.model_dir;
+        self.file_onnxruntime = file.onnxruntime;
         fill!(
             source,
             data,
             branch,
             subdir,
             embedder,
-            model_dir,
-            onnxruntime,
             ssh_key,
             known_hosts,
             token_file,
@@ -243,7 +250,8 @@ impl Settings {
             selection,
             content_options,
             embedder: self.embedder.clone(),
-            places: Places::from_env(self.model_dir.clone(), self.onnxruntime.clone()),
+            places: Places::from_env(self.model_dir.clone(), self.onnxruntime.clone())
+                .or_file(self.file_model_dir.clone(), self.file_onnxruntime.clone()),
             forge,
             wait: !self.no_wait,
             change_source: self.change_source,

@@ -58,6 +58,9 @@ pub enum IngestError {
     /// The current generation does not open.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// The program is wrong.
+    #[error("this is a bug: the run panicked: {0}")]
+    Panic(String),
     /// A document that was asked for is not there.
     #[error("the source has no document `{0}`")]
     NoSuchDocument(String),
@@ -71,6 +74,9 @@ impl From<ConfigFileError> for IngestError {
 
 impl Hint for IngestError {
     fn hint(&self) -> Option<String> {
+        if self.says_disk_is_full() {
+            return Some("the disk is full: a run needs about three times the size of one generation".into());
+        }
         match self {
             Self::Config(e) => e.hint(),
             Self::OtherSource { .. } => Some("use another --data for another source, or --change-source to replace it".into()),
@@ -78,16 +84,23 @@ impl Hint for IngestError {
             Self::Source(e) => e.hint(),
             Self::Emptied(_) => Some("the previous generation keeps serving; push a commit, or remove the data directory".into()),
             Self::Embedder(e) => e.hint(),
+            Self::Open(OpenError::Corrupt { .. }) => Some("run `runbook-ingest` again: it rebuilds the generation; where it finds nothing new, remove `current` in the data directory first".into()),
             Self::Open(e) | Self::Verify(e) => e.hint(),
-            Self::File(e) | Self::Assemble(AssembleError::File(e)) if e.source.raw_os_error() == Some(28) => {
-                Some("the disk is full: a run needs about three times the size of one generation".into())
-            }
+            Self::Panic(_) => Some("report it, with the source if you can; the previous generation keeps serving".into()),
             _ => None,
         }
     }
 }
 
 impl IngestError {
+    /// True when the disk, or a quota on it, is used up. libgit2 and tantivy hand on only the text.
+    fn says_disk_is_full(&self) -> bool {
+        let text = self.to_string();
+        ["(os error 28)", "No space left on device", "(os error 122)", "Disk quota exceeded"]
+            .iter()
+            .any(|part| text.contains(part))
+    }
+
     /// The exit code.
     #[must_use]
     pub fn exit_code(&self) -> u8 {

@@ -49,11 +49,29 @@ impl Lock {
             Err(e) => return Err(PathError { action: "lock", path, source: e.into() }.into()),
         }
         tracing::warn!("another ingest is at work on `{}`; waiting for it", data.display());
-        loop {
-            match flock(&file, FlockOperation::LockExclusive) {
-                Ok(()) => return Ok(Self { _file: file }),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(e) => return Err(PathError { action: "lock", path, source: e.into() }.into()),
+        wait_for(&file, &path)?;
+        Ok(Self { _file: file })
+    }
+}
+
+/// Holds the data directory itself for the moment in which last-run.json is replaced: a run that
+/// leaves at once replaces it too, while another holds the [`Lock`].
+///
+/// # Errors
+/// When the directory cannot be opened or locked.
+pub fn for_last_run(data: &Path) -> Result<File, PathError> {
+    let dir = File::open(data).at("open", data)?;
+    wait_for(&dir, data)?;
+    Ok(dir)
+}
+
+fn wait_for(file: &File, path: &Path) -> Result<(), PathError> {
+    loop {
+        match flock(file, FlockOperation::LockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(e) => {
+                return Err(PathError { action: "lock", path: path.to_owned(), source: e.into() });
             }
         }
     }

@@ -5,5 +5,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     runbook_shared::telemetry::init("warn");
-    ExitCode::from(runbook_ingest::cli::main(runbook_ingest::cli::Cli::parse()))
+    let code = runbook_ingest::cli::main(runbook_ingest::cli::Cli::parse());
+    runbook_shared::onnx::leave_if_hanging(code);
+    ExitCode::from(code)
 }

@@ -1,8 +1,9 @@
 //! Decides whether there is work, and names why: never a bool.
 
 use runbook_shared::embed::EmbedderId;
-use runbook_shared::generation::manifest::{CONTENT_VERSION, Manifest};
+use runbook_shared::generation::manifest::{self, CONTENT_VERSION, Manifest};
 use runbook_shared::generation::{self, GENERATIONS, OpenError};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// How the current generation relates to what was asked for.
@@ -14,7 +15,7 @@ pub enum IndexState {
     Corrupt,
     /// It has another layout.
     FormatMismatch,
-    /// It was made with other options, another embedder, or other rules of content.
+    /// It was made with other options, another embedder, other rules of content, or from another source.
     OptionMismatch,
     /// The source has moved on.
     ContentMismatch,
@@ -25,6 +26,8 @@ pub enum IndexState {
 /// What a generation would be made from now.
 #[derive(Clone, Debug)]
 pub struct Wanted<'a> {
+    /// The source, as the manifest names it.
+    pub source: &'a str,
     /// The commit, or none.
     pub commit: Option<&'a str>,
     /// The hash of the tree, for sources without commits.
@@ -36,17 +39,15 @@ pub struct Wanted<'a> {
 }
 
 /// The manifest of the current generation, and what is wrong where there is none.
+///
+/// The size of every file is checked, and the content of those that were touched after the manifest
+/// was written, which is last; `verify` reads them all.
 #[must_use]
 pub fn current(data: &Path) -> (Option<(String, Manifest)>, IndexState) {
     let found = generation::current_id(data).and_then(|id| {
         let manifest = generation::read_manifest(data, &id)?;
-        let dir = data.join(GENERATIONS).join(&id);
-        for (name, entry) in &manifest.files {
-            if std::fs::metadata(dir.join(name)).map(|m| m.len()).ok() != Some(entry.bytes) {
-                let message = format!("`{name}` is missing or not of its size");
-                return Err(OpenError::Corrupt { id, message });
-            }
-        }
+        check_files(&data.join(GENERATIONS).join(&id), &manifest)
+            .map_err(|message| OpenError::Corrupt { id: id.clone(), message })?;
         Ok((id, manifest))
     });
     match found {
@@ -63,12 +64,38 @@ pub fn current(data: &Path) -> (Option<(String, Manifest)>, IndexState) {
     }
 }
 
+fn check_files(dir: &Path, manifest: &Manifest) -> Result<(), String> {
+    let written = std::fs::metadata(dir.join(manifest::FILE_NAME))
+        .map(|m| (m.mtime(), m.mtime_nsec()))
+        .map_err(|e| format!("`{}`: {e}", manifest::FILE_NAME))?;
+    for (name, entry) in &manifest.files {
+        let path = dir.join(name);
+        let found = std::fs::metadata(&path).ok().filter(|m| m.len() == entry.bytes);
+        let Some(found) = found else {
+            return Err(format!("`{name}` is missing or not of its size"));
+        };
+        // A change of the file sets this time, and nothing can set it back.
+        let touched = (found.ctime(), found.ctime_nsec()) > written;
+        if touched && hash(&path).as_ref().ok() != Some(&entry.blake3) {
+            return Err(format!("`{name}` does not have the hash that the manifest says"));
+        }
+    }
+    Ok(())
+}
+
+fn hash(path: &Path) -> std::io::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    std::io::copy(&mut std::fs::File::open(path)?, &mut hasher)?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
 /// Compares the current generation with what is wanted.
 #[must_use]
 pub fn compare(manifest: &Manifest, wanted: &Wanted<'_>) -> IndexState {
     if manifest.content_version != CONTENT_VERSION
         || manifest.option_hash != wanted.option_hash
         || manifest.embedder.as_ref() != wanted.embedder
+        || manifest.source != wanted.source
     {
         return IndexState::OptionMismatch;
     }

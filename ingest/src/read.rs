@@ -3,12 +3,17 @@
 use crate::document::{self, Document, Rejected};
 use crate::report::{Problem, Report};
 use crate::select::{Selection, SkipReason};
-use crate::source::{Candidate, CandidateKind, SourceError, dir, git};
+use crate::source::{Candidate, CandidateKind, SourceError, dir, git, printable};
 use git2::{Oid, Repository};
 use runbook_shared::doc_path::DocPath;
 use runbook_shared::generation::manifest::ForgeKind;
+use runbook_shared::limits::DOC_PATH_BYTES_MAX;
 use runbook_shared::tokens::TokenCounter;
 use std::path::PathBuf;
+
+/// The longest path that is stored, in bytes: what the file system takes, less a quarter for the path
+/// of the data directory.
+const STORED_PATH_BYTES_MAX: usize = DOC_PATH_BYTES_MAX / 4 * 3;
 
 /// A source that is open at one state.
 pub enum Reader {
@@ -52,10 +57,10 @@ impl Reader {
         match (self, &candidate.kind) {
             (_, CandidateKind::Skipped(reason)) => Err(Rejected::Skipped(*reason)),
             (Self::Git(repository, _), CandidateKind::Blob { id }) => {
-                flatten(git::read(repository, *id).map_err(|e| e.message().to_owned()))
+                flatten(git::read(repository, *id).map_err(|e| printable(e.message())))
             }
             (Self::Dir(root), CandidateKind::File) => {
-                flatten(dir::read(root, &candidate.path).map_err(|e| e.to_string()))
+                flatten(dir::read(root, &candidate.path).map_err(|e| printable(&e.to_string())))
             }
             _ => Err(Rejected::Failed("it changed its kind while it was read".into())),
         }
@@ -77,6 +82,9 @@ impl Reader {
                 .bytes(candidate)
                 .and_then(|bytes| document::parse(&candidate.path, bytes, forge, counter));
             match parsed {
+                Ok(document) if document.record.path.len() > STORED_PATH_BYTES_MAX => {
+                    skip(report, &candidate.path, SkipReason::InvalidPath);
+                }
                 Ok(document) => documents.push(document),
                 Err(Rejected::Skipped(reason)) => skip(report, &candidate.path, reason),
                 Err(Rejected::Failed(message)) => {

@@ -6,25 +6,28 @@ use crate::document::Document;
 use crate::embedding;
 use crate::error::IngestError;
 use crate::forge;
-use crate::lock::{Lock, LockError};
+use crate::lock::{self, Lock, LockError};
 use crate::model_stamp;
 use crate::plan::{self, IndexState, Wanted};
 use crate::progress::Progress;
 use crate::read::Reader;
 use crate::report::Report;
-use crate::source::git::{self, Mirror};
-use crate::source::{Source, State};
+use crate::source::mirror::Mirror;
+use crate::source::{CandidateKind, Source, State, git};
 use crate::vector_cache::VectorCache;
 use runbook_shared::embed::{Embedder, EmbedderId, ModelFiles, NO_EMBEDDER, OnnxEmbedder};
+use runbook_shared::error::PathError;
 use runbook_shared::generation::manifest::{
     CONTENT_VERSION, Counts, FORMAT_VERSION, Forge, Manifest,
 };
 use runbook_shared::generation::publish::Draft;
 use runbook_shared::generation::{self, Generation};
-use runbook_shared::last_run::{LastRun, Outcome};
+use runbook_shared::last_run::{self, LastRun, Outcome};
 use runbook_shared::locate::DEFAULT_MODEL;
 use runbook_shared::tokens::TokenCounter;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::time::Instant;
 
 /// Runs ingest once and writes last-run.json, however the run ends.
@@ -32,13 +35,15 @@ use std::time::Instant;
 /// # Errors
 /// When the run fails; the previous generation is then untouched.
 pub fn run(config: &Config, progress: &Progress) -> Result<Report, IngestError> {
-    let before = LastRun::read(&config.data)?;
     let mut report = Report::default();
-    let mut checked_at = before.and_then(|b| b.source_checked_at);
-    let result =
-        Lock::take(&config.data, config.wait).map_err(IngestError::from).and_then(|lock| {
-            locked(config, progress, &mut report, &mut checked_at).map(|()| drop(lock))
-        });
+    let mut checked_at = None;
+    // The lock is held until last-run.json is written: the next run starts from what it says.
+    let (lock, result) = match Lock::take(&config.data, config.wait) {
+        Ok(lock) => {
+            (Some(lock), unpanicked(|| locked(config, progress, &mut report, &mut checked_at)))
+        }
+        Err(e) => (None, Err(e.into())),
+    };
     let outcome = match &result {
         Ok(()) if report.outcome == "up_to_date" => Outcome::UpToDate,
         Ok(()) => Outcome::Published,
@@ -49,29 +54,80 @@ pub fn run(config: &Config, progress: &Progress) -> Result<Report, IngestError> 
         let name = serde_json::to_value(outcome).ok();
         report.outcome = name.and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
     }
-    note_current(config, &mut report);
-    let last = LastRun {
-        finished_at: now(),
-        outcome,
-        error: result.as_ref().err().map(ToString::to_string),
-        source_checked_at: checked_at,
+    let ended = Ended {
         source: config.source.display(),
-        generation: report.generation.clone(),
-        commit: report.commit.clone(),
-        report: serde_json::to_value(&report).ok(),
+        outcome,
+        error: result.as_ref().err(),
+        checked_at,
     };
-    let written = last.write(&config.data);
+    let written = ended.write(&config.data, &mut report);
+    drop(lock);
     result?;
     written?;
     Ok(report)
 }
 
+/// Notes a run that could not begin, for instance because its source is gone, in the last-run.json
+/// of a data directory that has one: a dead timer must not look like a quiet repository.
+pub fn note_refused(data: &Path, source: &str, error: &IngestError) {
+    if !data.join(last_run::FILE_NAME).is_file() {
+        return;
+    }
+    // A run that is at work will say how things are.
+    let Ok(_lock) = Lock::take(data, false) else { return };
+    let outcome = Outcome::Failed;
+    let ended = Ended { source: source.to_owned(), outcome, error: Some(error), checked_at: None };
+    let mut report = Report { outcome: "failed".into(), ..Report::default() };
+    if let Err(e) = ended.write(data, &mut report) {
+        tracing::warn!("{e}");
+    }
+}
+
+/// Turns a panic into an error: it is a bug, but last-run.json must tell of it.
+fn unpanicked(run: impl FnOnce() -> Result<(), IngestError>) -> Result<(), IngestError> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let message = panic.downcast_ref::<String>().map(String::as_str);
+        let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(IngestError::Panic(message.unwrap_or("unknown").to_owned()))
+    })
+}
+
+/// How a run ended.
+struct Ended<'a> {
+    source: String,
+    outcome: Outcome,
+    error: Option<&'a IngestError>,
+    /// When this run reached the source; what last-run.json says stays where it did not.
+    checked_at: Option<String>,
+}
+
+impl Ended<'_> {
+    fn write(self, data: &Path, report: &mut Report) -> Result<(), PathError> {
+        let _dir = lock::for_last_run(data)?;
+        let before = LastRun::read(data).unwrap_or_else(|e| {
+            tracing::warn!("{e}");
+            None
+        });
+        note_current(data, report);
+        let last = LastRun {
+            finished_at: now(),
+            outcome: self.outcome,
+            error: self.error.map(ToString::to_string),
+            source_checked_at: self.checked_at.or_else(|| before?.source_checked_at),
+            source: self.source,
+            generation: report.generation.clone(),
+            commit: report.commit.clone(),
+            report: serde_json::to_value(&*report).ok(),
+        };
+        last.write(data)
+    }
+}
 fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-fn note_current(config: &Config, report: &mut Report) {
-    let (current, _) = plan::current(&config.data);
+fn note_current(data: &Path, report: &mut Report) {
+    let (current, _) = plan::current(data);
     if let Some((id, manifest)) = current {
         report.commit = manifest.commit;
         report.generation = Some(id);
@@ -120,6 +176,7 @@ fn locked(
     let tree_hash = tree_hash(config)?;
     if let Some((_, manifest)) = &current {
         let wanted = Wanted {
+            source: &config.source.display(),
             commit: probed.commit.as_deref(),
             tree_hash: tree_hash.as_deref(),
             option_hash: &option_hash,
@@ -212,7 +269,11 @@ fn tree_hash(config: &Config) -> Result<Option<String>, IngestError> {
     for candidate in &candidates {
         hasher.update(&(candidate.path.len() as u64).to_le_bytes());
         hasher.update(&candidate.path);
-        match crate::source::dir::read(root, &candidate.path) {
+        let read = match candidate.kind {
+            CandidateKind::Skipped(reason) => Ok(Err(reason)),
+            _ => crate::source::dir::read(root, &candidate.path),
+        };
+        match read {
             Ok(Ok(bytes)) => {
                 hasher.update(&(bytes.len() as u64).to_le_bytes());
                 hasher.update(&bytes);
@@ -234,20 +295,21 @@ fn open(
     progress: &Progress,
 ) -> Result<(Reader, State), IngestError> {
     let commit = probed.commit.as_deref().and_then(|c| git2::Oid::from_str(c).ok());
-    match (&config.source, commit, &probed.branch) {
-        (Source::Directory(root), _, _) => Ok((Reader::Dir(root.clone()), probed.clone())),
-        (Source::Repository(path), Some(commit), _) => {
+    match (&config.source, commit) {
+        (Source::Directory(root), _) => Ok((Reader::Dir(root.clone()), probed.clone())),
+        (Source::Repository(path), Some(commit)) => {
             Ok((Reader::Git(Box::new(git::open(path)?), commit), probed.clone()))
         }
-        (Source::Remote(url), Some(_), Some(branch)) => {
+        (Source::Remote(url), Some(_)) => {
             let bar = progress.bar("fetch", 0);
             let mirror = Mirror::new(url, &config.access, &config.data);
-            let (repository, commit) = mirror.fetch(branch, &|done, of| {
+            let branch = probed.branch.as_deref();
+            let (repository, commit) = mirror.fetch(branch, &config.selection, &|done, of| {
                 bar.set_length(of as u64);
                 bar.set_position(done as u64);
             })?;
             bar.finish_and_clear();
-            let state = State { commit: Some(commit.to_string()), branch: Some(branch.clone()) };
+            let state = State { commit: Some(commit.to_string()), branch: probed.branch.clone() };
             Ok((Reader::Git(Box::new(repository), commit), state))
         }
         _ => Ok((Reader::Empty, probed.clone())),
@@ -308,7 +370,7 @@ impl Made<'_> {
         let mut manifest = self.manifest(clock.report, forge, graph, at);
         let report = serde_json::json!({ "problems": clock.report.problems, "warnings": clock.report.warnings });
         draft.write(
-            std::path::Path::new("report.json"),
+            Path::new("report.json"),
             &serde_json::to_vec(&report).unwrap_or_default(),
         )?;
         manifest.files = draft.files()?;
@@ -322,7 +384,10 @@ impl Made<'_> {
         sealed.publish()?;
         clock.stage("publish");
         if let Some((cache, windows)) = cached {
-            cache.prune(windows.keys.into_iter())?;
+            // The generation is published: what is left over in the cache is no reason to fail.
+            cache
+                .prune(windows.keys.into_iter())
+                .unwrap_or_else(|e| tracing::warn!("the cache of vectors is not pruned: {e}"));
         }
         clock.report.outcome = "published".into();
         Ok(())

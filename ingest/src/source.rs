@@ -5,6 +5,7 @@
 pub mod dir;
 pub mod git;
 pub mod known_hosts;
+pub mod mirror;
 
 use crate::select::{Selection, SkipReason};
 use runbook_shared::error::{Hint, PathError};
@@ -86,6 +87,22 @@ pub enum SourceError {
         /// The branches there are, at most 20.
         branches: Vec<String>,
     },
+    /// HEAD names no branch that exists, and there are several.
+    #[error("the HEAD of `{url}` names no branch that exists; it has: {}", .branches.join(", "))]
+    NoDefault {
+        /// The URL without credentials.
+        url: String,
+        /// The branches there are, at most 20.
+        branches: Vec<String>,
+    },
+    /// The tree is larger than any repository needs to be.
+    #[error("the tree of `{}` has more than {most} entries", path.display())]
+    TooManyEntries {
+        /// The repository.
+        path: PathBuf,
+        /// The most entries that are read.
+        most: usize,
+    },
     /// Git refuses a repository that another user owns.
     #[error("the repository `{}` belongs to user {owner}, this process runs as user {user}", path.display())]
     Owner {
@@ -112,6 +129,8 @@ impl Hint for SourceError {
             Self::NoSuchDirectory(_) => Some("name a directory, or a URL such as https://host/team/runbooks.git or git@host:team/runbooks.git".into()),
             Self::Remote { hint, .. } => hint.clone(),
             Self::NoBranch { .. } => Some("name an existing branch with --branch, or leave it out to follow the remote's default branch".into()),
+            Self::NoDefault { .. } => Some("name one of them with --branch, or have the repository's HEAD name one".into()),
+            Self::TooManyEntries { .. } => Some("ingest a repository of its own for the runbooks".into()),
             Self::Owner { path, owner, .. } => Some(format!(
                 "run as user {owner}, or change the owner (`chown -R`), or trust it: `git config --global --add safe.directory {}`",
                 path.display()
@@ -195,6 +214,19 @@ pub fn without_credentials(url: &str) -> String {
         return format!("{scheme}://{user}@{}", &rest[at + 1..]);
     }
     format!("{scheme}://{}", &rest[at + 1..])
+}
+
+/// Text from elsewhere for a message: nothing in it moves a cursor or colours a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.trim_end().chars() {
+        if c.is_control() {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 /// Sorts by path bytes, so that order never depends on the source.

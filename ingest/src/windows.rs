@@ -1,20 +1,21 @@
 //! What the embedder sees: each section in windows of its own, under a header of title and headings.
 //!
 //! The model sees 256 tokens, a chunk may hold 800: a longer section gets several windows, and its
-//! similarity is its best window's. The header makes "Diagnosis" of one alert differ from the next.
+//! similarity is its best window's. The header makes "Diagnosis" of one alert differ from the next,
+//! and is a window of its own: a question is often a paraphrase of a heading.
 
 use runbook_shared::chunk::{Chunk, Section};
 use runbook_shared::limits::{SPECIAL_TOKENS, WINDOW_HEADER_TOKENS_MAX, WINDOW_TOKENS_MAX};
 use runbook_shared::markdown::readable;
 use runbook_shared::tokens::TokenCounter;
 
-/// The texts to embed for one section of a chunk; at least one.
+/// The texts to embed for one section of a chunk: its header alone first, then header and text.
 #[must_use]
 pub fn windows(chunk: &Chunk, section: &Section, counter: &TokenCounter) -> Vec<String> {
     let header = header(chunk, section, counter);
     let room = WINDOW_TOKENS_MAX - SPECIAL_TOKENS - counter.count(&header);
     let body = readable(chunk.section_text(section));
-    let mut windows = Vec::new();
+    let mut windows = vec![header.clone()];
     let (mut window, mut used) = (String::new(), 0);
     let mut push = |window: &mut String| {
         if !window.trim().is_empty() {
@@ -40,9 +41,6 @@ pub fn windows(chunk: &Chunk, section: &Section, counter: &TokenCounter) -> Vec<
         used += size;
     }
     push(&mut window);
-    if windows.is_empty() {
-        windows.push(header);
-    }
     windows
 }
 

@@ -34,7 +34,7 @@ pub fn cite(
         heading,
         heading_path,
         lines: passage.lines,
-        quote: passage.text.clone(),
+        quote: passage.quote.clone(),
         url,
         score,
         repo: with_repo.then(|| corpus.repo.clone()),

@@ -90,7 +90,7 @@ fn complain(message: &str, hint: Option<String>) {
     let _ = std::io::stderr().write_all(format!("runbook-query: {message}\n{hint}").as_bytes());
 }
 
-fn configured(common: Common, serve: ServeArgs) -> Result<Config, u8> {
+fn configured(common: Common, serve: Option<ServeArgs>) -> Result<Config, u8> {
     config::resolve(common, serve).map_err(|e| {
         complain(&e.to_string(), e.hint());
         EXIT_USAGE
@@ -112,7 +112,7 @@ fn service(config: &Config) -> Result<Arc<Service>, u8> {
 }
 
 fn serve_command(common: Common, serve: ServeArgs) -> u8 {
-    let config = match configured(common, serve) {
+    let config = match configured(common, Some(serve)) {
         Ok(config) => config,
         Err(code) => return code,
     };
@@ -141,6 +141,12 @@ async fn serve_until_stopped(config: &Config) -> Result<u8, String> {
     let address = listener.local_addr().map_err(|e| e.to_string())?;
     let watch = watch::start(Arc::clone(&service), config.poll).map_err(|e| e.to_string())?;
     let router = App::new(service, config::hosts(address, &config.allowed_hosts)).router();
+    if let Some(state) = &config.state {
+        // Nothing depends on it: questions are answered on a full disk, too.
+        if let Err(e) = std::fs::create_dir_all(state) {
+            tracing::warn!("cannot create the state directory `{}`: {e}", state.display());
+        }
+    }
     tracing::info!("listening on http://{address}");
     let stopped = server::run(listener, router, stop_signal()).await.map_err(|e| e.to_string());
     drop(watch);
@@ -161,7 +167,7 @@ async fn stop_signal() {
 }
 
 fn ask_command(common: Common, args: AskArgs) -> u8 {
-    let config = match configured(common, ServeArgs::default()) {
+    let config = match configured(common, None) {
         Ok(config) => config,
         Err(code) => return code,
     };
@@ -185,7 +191,7 @@ fn ask_command(common: Common, args: AskArgs) -> u8 {
     };
     match service.ask(&request) {
         Ok(reply) => print_reply(&reply, &args),
-        Err(e @ (AskError::Question(_) | AskError::K(_) | AskError::NoRepo(_))) => {
+        Err(e @ (AskError::Question(_) | AskError::K(_) | AskError::NoRepo(_) | AskError::NoScope(_))) => {
             complain(&e.to_string(), None);
             EXIT_USAGE
         }

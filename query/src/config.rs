@@ -152,11 +152,13 @@ impl runbook_shared::error::Hint for ConfigError {
     }
 }
 
-/// Resolves the configuration.
+/// Resolves the configuration; without `serve`, that of a command that does not listen.
 ///
 /// # Errors
 /// The first setting that is missing or not usable.
-pub fn resolve(common: Common, serve: ServeArgs) -> Result<Config, ConfigError> {
+pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, ConfigError> {
+    let listens = serve.is_some();
+    let serve = serve.unwrap_or_default();
     let file: File = match &common.config {
         Some(path) => config_file::read(path, &KEYS)?,
         None => File::default(),
@@ -166,7 +168,7 @@ pub fn resolve(common: Common, serve: ServeArgs) -> Result<Config, ConfigError> 
     let score_floor = floor.map(ScoreFloor::new).transpose().map_err(ConfigError::Floor)?;
     let listen =
         serve.listen.or(file.listen).unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)));
-    if !listen.ip().is_loopback() && !(serve.allow_remote || file.allow_remote) {
+    if listens && !listen.ip().is_loopback() && !(serve.allow_remote || file.allow_remote) {
         return Err(ConfigError::Remote(listen.ip()));
     }
     let poll_s = serve.poll_s.or(file.poll_s).unwrap_or(5.0);
@@ -177,10 +179,8 @@ pub fn resolve(common: Common, serve: ServeArgs) -> Result<Config, ConfigError> 
     Ok(Config {
         repos,
         embedder: common.embedder.or(file.embedder),
-        places: Places::from_env(
-            common.model_dir.or(file.model_dir),
-            common.onnxruntime.or(file.onnxruntime),
-        ),
+        places: Places::from_env(common.model_dir, common.onnxruntime)
+            .or_file(file.model_dir, file.onnxruntime),
         policy: Policy { score_floor, ..Policy::default() },
         listen,
         state: serve.state.or(file.state),

@@ -61,12 +61,10 @@ impl Corpus {
         self.len() == 0
     }
 
-    /// Inverse document frequency as in BM25 (Robertson and Zaragoza 2009), never below 0.
+    /// Inverse document frequency of a term that stands in `df` sections.
     #[must_use]
     pub fn idf(&self, df: u32) -> f32 {
-        #[expect(clippy::cast_precision_loss, reason = "counts of sections are far below 2^24")]
-        let (n, df) = (self.len() as f32, df as f32);
-        (1.0 + (n - df + 0.5).max(0.0) / (df + 0.5)).ln()
+        runbook_shared::lexical::idf(self.len(), df as usize)
     }
 
     /// The word of the vocabulary that was probably meant by one that it does not hold: one edit

@@ -1,13 +1,14 @@
 //! From a question and a snapshot to a reply; no clock, no network, no files.
 
 use crate::citation;
+use crate::compose;
 use crate::corpus::Corpus;
 use crate::gate::evidence::{self, NAMES, Signals};
 use crate::gate::model::{self, Model};
 use crate::gate::request;
 use crate::passage::{self, Passage};
 use crate::question::Question;
-use crate::reply::{Band, Citation, I_DO_NOT_KNOW, Nearest, Refusal, RefusalReason, Searched};
+use crate::reply::{Band, Citation, I_DO_NOT_KNOW, Nearest, Refusal, RefusalReason, Searched, round4};
 use crate::retrieve::{self, Arm, Hit, LookedUp, Tuning};
 use runbook_shared::chunk::innermost;
 use runbook_shared::lexical::LexicalError;
@@ -108,7 +109,26 @@ pub fn search(
         found.terms[number] = result.terms;
     }
     retrieve::fuse(&mut found.hits, policy.arm, &policy.tuning);
+    if policy.arm == Arm::Hybrid {
+        rerank(corpora, &mut found, &policy.tuning);
+    }
     Ok(found)
+}
+
+/// Lifts those of the first hits in which the question's terms stand close together: a line that
+/// holds them all is more likely to hold the fact than a page that mentions each somewhere.
+fn rerank(corpora: &[Arc<Corpus>], found: &mut Found, tuning: &Tuning) {
+    let share = tuning.proximity_share;
+    for hit in found.hits.iter_mut().take(tuning.reranked) {
+        let (chunk, section) = corpora[hit.corpus].generation.section(hit.section);
+        let own: Vec<&LookedUp> = found.terms[hit.corpus].iter().filter(|t| !t.term.within).collect();
+        let near = evidence::proximity(chunk.section_text(section), &own, tuning.stretch);
+        hit.fused.0 = (1.0 - share) * hit.fused.0 + share * near;
+    }
+    for hit in found.hits.iter_mut().skip(tuning.reranked) {
+        hit.fused.0 *= 1.0 - share;
+    }
+    found.hits.sort_by(|a, b| b.fused.0.total_cmp(&a.fused.0).then((a.corpus, a.section).cmp(&(b.corpus, b.section))));
 }
 
 /// Vectors compare only with those of the same model.
@@ -129,7 +149,7 @@ pub fn answer(
     let refused = request::refuse(ask.question.text());
     let found = search(corpora, ask, policy)?;
     let mut route = vec!["request_gate".to_owned(), "lexical".to_owned()];
-    if !degraded {
+    if found.hits.iter().any(|h| h.cosine.is_some()) {
         route.extend(["dense".to_owned(), "fusion".to_owned()]);
     }
     route.push("evidence_gate".to_owned());
@@ -143,7 +163,8 @@ pub fn answer(
         } else {
             RefusalReason::NoEvidence
         });
-        return Ok(engine.refuse(reason, Confidence::new(0.0), Band::Nothing, route, None));
+        let explain = ask.explain.then(|| json!({"signals": [], "request_gate": refused, "hits": 0}));
+        return Ok(engine.refuse(reason, Confidence::new(0.0), Band::Nothing, route, explain));
     };
     let model = engine.model(best);
     let signals = evidence::signals(
@@ -215,12 +236,18 @@ impl Engine<'_> {
         route: Vec<String>,
         explain: Option<serde_json::Value>,
     ) -> Verdict {
-        let (main, warnings) = self.passage(best);
-        let mut parts: Vec<&str> = warnings.iter().map(|w| w.text.as_str()).collect();
-        parts.push(&main.text);
-        let answer = parts.join("\n\n");
-        let mut citations = vec![self.cite(best, &main)];
-        citations.extend(warnings.iter().map(|w| self.cite(best, w)));
+        let corpus = &self.corpora[best.corpus];
+        let shown = compose::compose(corpus, best.section, &self.found.terms[best.corpus]);
+        let passages = shown.warnings.iter().chain([&shown.main]).chain(&shown.following);
+        let mut answer = passages.map(|(_, p)| p.text.as_str()).collect::<Vec<_>>().join("\n\n");
+        let cite = |(section, passage): &(u32, Passage)| self.cite(&Hit { section: *section, ..*best }, passage);
+        let mut citations = vec![cite(&shown.main)];
+        citations.extend(shown.following.iter().chain(&shown.warnings).map(cite));
+        citations.truncate(self.ask.k);
+        if let Some((steps, line)) = shown.more_steps {
+            let place = citations[0].url.clone().unwrap_or_else(|| format!("{} line {line}", citations[0].path));
+            answer.push_str(&format!("\n\n{steps} more steps: {place}"));
+        }
         let related = self.related(best, self.ask.k.saturating_sub(citations.len()));
         Verdict {
             answer,
@@ -347,7 +374,7 @@ impl Engine<'_> {
             .iter()
             .zip(signals.iter().zip(&model.weights))
             .map(
-                |(name, (value, weight))| json!({"signal": name, "value": value, "weight": weight}),
+                |(name, (value, weight))| json!({"signal": name, "value": round4(*value), "weight": round4(*weight)}),
             )
             .collect();
         let best = self.found.hits.first();
@@ -358,10 +385,10 @@ impl Engine<'_> {
             .map(|t| json!({"term": t.term.surface, "stem": t.term.stem, "in_sections": t.df, "idf": t.idf, "read_as": t.corrected}))
             .collect();
         json!({
-            "signals": rows, "bias": model.bias, "confidence": confidence.get(), "score_floor": floor,
-            "closest_floor": model.closest_floor, "model": {"fitted_on": model.fitted_on, "embedder_sha256": model.embedder_sha256},
+            "signals": rows, "bias": round4(model.bias), "confidence": round4(confidence.get()), "score_floor": round4(floor),
+            "closest_floor": round4(model.closest_floor), "model": {"fitted_on": model.fitted_on, "embedder_sha256": model.embedder_sha256},
             "request_gate": refused, "terms": terms,
-            "arm": format!("{:?}", self.policy.arm), "lexical_share": self.policy.tuning.lexical_share,
+            "arm": format!("{:?}", self.policy.arm), "ranker": self.policy.tuning.ranker.map(round4),
         })
     }
 }

@@ -1,11 +1,12 @@
 //! HTTP: routes, checks that every request passes, errors in one shape, all of it bounded.
 
-use crate::reply::{Provenance, Reply};
+use crate::reply::{Provenance, Reply, round4};
 use crate::service::{AskError, Request as AskRequest, Service};
 use crate::status;
 use crate::text;
 use axum::Router;
 use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Query, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
@@ -151,6 +152,18 @@ impl From<AskError> for ApiError {
                 message,
                 "GET /v1/status lists the repositories",
             ),
+            AskError::NoScope(_) => Self::new(
+                StatusCode::BAD_REQUEST,
+                "no_such_scope",
+                message,
+                "a scope is a path prefix that ends at a `/`, or repo:NAME",
+            ),
+            AskError::Session => Self::new(
+                StatusCode::BAD_REQUEST,
+                "bad_session",
+                message,
+                "send back the session of the reply before, or leave it out",
+            ),
             AskError::NotReady(_) => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "not_ready",
@@ -262,8 +275,15 @@ fn bad_request(code: &'static str, message: String) -> ApiError {
 async fn ask_post(
     State(app): State<App>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, ApiError> {
+    let body = body.map_err(|e| {
+        if e.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            let message = format!("the body is larger than {BODY_BYTES_MAX} bytes");
+            return ApiError::new(e.status(), "body_too_large", message, "paste the lines that matter");
+        }
+        bad_request("bad_body", e.body_text())
+    })?;
     let body: AskBody =
         serde_json::from_slice(&body).map_err(|e| bad_request("bad_json", e.to_string()))?;
     let request = AskRequest {
@@ -430,8 +450,8 @@ async fn search(
         .into_iter()
         .map(|(citation, bm25, cosine)| {
             let mut value = serde_json::to_value(&citation).unwrap_or_default();
-            value["bm25"] = json!(bm25);
-            value["cosine"] = json!(cosine);
+            value["bm25"] = json!(round4(bm25));
+            value["cosine"] = json!(cosine.map(round4));
             value
         })
         .collect();

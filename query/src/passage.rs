@@ -19,8 +19,10 @@ const PASSAGE_CHARS_MAX: usize = 1200;
 /// Consecutive lines of a section.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Passage {
-    /// The lines, without a line end at the end.
+    /// What is shown, without a line end at the end: the lines, with a table's header above its rows.
     pub text: String,
+    /// The lines as they stand.
+    pub quote: String,
     /// First and last line in the document.
     pub lines: [u32; 2],
     /// How much of the question it holds, by weight of its terms; for choosing among passages.
@@ -42,12 +44,28 @@ pub fn choose(chunk: &Chunk, section: &Section, terms: &[LookedUp]) -> (Passage,
         return (text.passage(&whole, terms), Vec::new());
     }
     let range = best_range(text.body, &content, terms);
+    let table = content.iter().find(|b| b.kind == BlockKind::Table && b.range == range);
+    if let Some(passage) = table.and_then(|table| rows(&text, table, terms)) {
+        return (passage, Vec::new());
+    }
     let warnings = content
         .iter()
         .filter(|b| b.range.end <= range.start && is_warning(&text.body[b.range.clone()], b.kind))
         .map(|b| text.passage(&b.range, terms))
         .collect();
     (text.passage(&range, terms), warnings)
+}
+
+/// A section from its first block to its last, without its heading.
+#[must_use]
+pub fn whole(chunk: &Chunk, section: &Section) -> Passage {
+    let text = own_text(chunk, section);
+    let all = blocks(text.body);
+    let mut content = all.iter().filter(|b| b.kind != BlockKind::Heading);
+    let first = content.next();
+    let last = content.next_back().or(first);
+    let range = first.zip(last).map_or(0..text.body.trim_end().len(), |(f, l)| f.range.start..l.range.end);
+    text.passage(&range, &[])
 }
 
 /// Warnings and prerequisites of a section, for showing a parent's above its child's commands.
@@ -97,25 +115,23 @@ fn is_warning(text: &str, kind: BlockKind) -> bool {
         .any(|m| lead.trim_start_matches(['[', '!', '*', '_']).starts_with(m))
 }
 
-/// The section's own lines within its chunk: without repeated and appended ones.
+/// A section's text within its chunk, and which of it are the document's own lines: a piece of a
+/// table or a code block has its header or fence repeated.
 struct OwnText<'a> {
     body: &'a str,
+    own: Range<usize>,
     first_line: u32,
     last_line: u32,
 }
 
 fn own_text<'a>(chunk: &'a Chunk, section: &Section) -> OwnText<'a> {
-    let mut start = section.start as usize;
-    let mut end = section.end as usize;
-    let text = &chunk.text;
-    if start == 0 {
-        start = line_start(text, chunk.repeated as usize).min(end);
-    }
-    if end == text.len() {
-        let lines = text.lines().count().saturating_sub(chunk.appended as usize);
-        end = line_start(text, lines).max(start);
-    }
-    OwnText { body: &text[start..end], first_line: section.lines[0], last_line: section.lines[1] }
+    let (start, end) = (section.start as usize, section.end as usize);
+    let body = &chunk.text[start..end];
+    let repeated = if start == 0 { chunk.repeated as usize } else { 0 };
+    let appended = if end == chunk.text.len() { chunk.appended as usize } else { 0 };
+    let from = line_start(body, repeated);
+    let to = line_start(body, body.lines().count().saturating_sub(appended)).max(from);
+    OwnText { body, own: from..to, first_line: section.lines[0], last_line: section.lines[1] }
 }
 
 /// The byte at which a line (0-based) starts.
@@ -127,19 +143,22 @@ fn line_start(text: &str, line: usize) -> usize {
 }
 
 impl OwnText<'_> {
-    /// Whole lines around a range.
+    /// Whole lines around a range; the quote is those of them that are the document's own.
     fn passage(&self, range: &Range<usize>, terms: &[LookedUp]) -> Passage {
         let start = self.body[..range.start].rfind('\n').map_or(0, |at| at + 1);
         let trimmed = range.start + self.body[range.clone()].trim_end().len();
         let end = self.body[trimmed..].find('\n').map_or(self.body.len(), |at| trimmed + at);
         let text = self.body[start..end].to_owned();
+        let (from, to) = (start.max(self.own.start), end.min(self.own.end));
+        let quote = self.body.get(from..to).unwrap_or("").trim_end_matches('\n').to_owned();
         let line_of = |byte: usize| {
-            let before = self.body[..byte].bytes().filter(|b| *b == b'\n').count();
+            let own = self.body.get(self.own.start..byte).unwrap_or("");
+            let before = own.bytes().filter(|b| *b == b'\n').count();
             (self.first_line + u32::try_from(before).unwrap_or(u32::MAX)).min(self.last_line)
         };
-        let lines = [line_of(start), line_of(end.max(start))];
+        let lines = [line_of(from), line_of(from + quote.len())];
         let weight = weight(&text, terms);
-        Passage { text, lines, weight }
+        Passage { text, quote, lines, weight }
     }
 }
 
@@ -196,6 +215,22 @@ fn best_range(body: &str, content: &[&Block], terms: &[LookedUp]) -> Range<usize
             return content[from].range.start..content[to].range.end;
         }
     }
+}
+
+/// The rows of a large table that hold most of the question, under the table's header.
+fn rows(text: &OwnText<'_>, table: &Block, terms: &[LookedUp]) -> Option<Passage> {
+    if table.range.len() <= PASSAGE_CHARS_MAX {
+        return None;
+    }
+    let body = table.items.get(1..)?;
+    let weights: Vec<f32> = body.iter().map(|r| weight(&text.body[r.clone()], terms)).collect();
+    let best = weights.iter().copied().fold(0f32, f32::max);
+    let first = weights.iter().position(|w| best > 0.0 && *w >= best)?;
+    let run = weights[first..].iter().take_while(|w| **w >= best).count();
+    let mut passage = text.passage(&(body[first].start..body[first + run - 1].end), terms);
+    let header: Vec<&str> = text.body[table.range.clone()].lines().take(2).collect();
+    passage.text = format!("{}\n{}", header.join("\n"), passage.quote);
+    Some(passage)
 }
 
 /// The code of the first code block in a passage, without its fence.

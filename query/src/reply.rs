@@ -2,6 +2,26 @@
 
 use serde::Serialize;
 
+/// Four decimals are all that a score means; f32 noise would only look like more.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn rounded<S: serde::Serializer>(value: &f32, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(round4(*value))
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn rounded_option<S: serde::Serializer>(value: &Option<f32>, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => serializer.serialize_some(&round4(*value)),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// Rounds to four decimals.
+#[must_use]
+pub fn round4(value: f32) -> f64 {
+    (f64::from(value) * 1e4).round() / 1e4
+}
+
 /// The text of every refusal.
 pub const I_DO_NOT_KNOW: &str = "I do not know";
 
@@ -38,6 +58,7 @@ pub enum RefusalReason {
     /// A request for the value of a secret.
     Secret,
     /// A request for a customer's data.
+    #[serde(rename = "customer_data")]
     Customer,
     /// Both arms were searched, and no section is sure enough.
     NoEvidence,
@@ -88,6 +109,7 @@ pub struct Citation {
     /// Link into the forge at the indexed commit; null when there is no forge.
     pub url: Option<String>,
     /// The score that ordered it, 0 to 1 within this reply.
+    #[serde(serialize_with = "rounded")]
     pub score: f32,
     /// The repository, where several are served.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,8 +137,10 @@ pub struct Nearest {
     /// Link into the forge.
     pub url: Option<String>,
     /// Raw BM25.
+    #[serde(serialize_with = "rounded")]
     pub bm25: f32,
     /// Raw cosine; null without vectors.
+    #[serde(serialize_with = "rounded_option")]
     pub cosine: Option<f32>,
     /// The first two lines of its best passage.
     pub preview: String,
@@ -166,6 +190,7 @@ pub struct Reply {
     /// Further sections.
     pub related: Vec<Citation>,
     /// Calibrated probability that the best section answers, 0 to 1.
+    #[serde(serialize_with = "rounded")]
     pub confidence: f32,
     /// Why there is no answer.
     pub refusal: Option<Refusal>,

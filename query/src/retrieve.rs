@@ -5,13 +5,14 @@
 //! the raw scores, each divided by the best of its arm (DESIGN: it beats reciprocal ranks by .05).
 
 use crate::corpus::Corpus;
+use crate::expand;
 use crate::question::Question;
 use runbook_shared::analyse::{Term, TermKind};
-use runbook_shared::lexical::{LexicalError, TextField, WeightedTerm};
+use runbook_shared::lexical::{LexicalError, LexicalHit, QueryTerm, TextField};
 use runbook_shared::limits::QUESTION_TERMS_MAX;
 use runbook_shared::score::{Bm25Score, CosineScore, FusedScore};
-use runbook_shared::vectors::{VectorSearch, dot_f32};
-use rustc_hash::FxHashMap;
+use runbook_shared::vectors::{VectorIndex, VectorSearch, dot_f32};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
 /// How a question's sections are found.
@@ -23,7 +24,9 @@ pub enum Arm {
     Dense,
     /// Reciprocal rank fusion with k = 60 (Cormack, Clarke and Buettcher 2009).
     Rrf,
-    /// Convex fusion of raw scores.
+    /// Plain convex sum of the two raw scores.
+    Convex,
+    /// The linear ranker over [`FEATURES`].
     Hybrid,
 }
 
@@ -32,7 +35,16 @@ pub enum Arm {
 pub struct Tuning {
     /// Factor of each text field.
     pub fields: [f32; 5],
-    /// Share of the lexical arm in the convex sum.
+    /// Weights of the ranker's features, in the order of [`FEATURES`]; scores are divided by the best
+    /// of their kind before.
+    pub ranker: [f32; FEATURES.len()],
+    /// Share of proximity in the score of the first hits.
+    pub proximity_share: f32,
+    /// The stretch within which terms count as close, in atoms.
+    pub stretch: u32,
+    /// How many hits are looked at for proximity.
+    pub reranked: usize,
+    /// Share of the lexical arm in the plain convex sum.
     pub lexical_share: f32,
     /// Sections taken from each arm before fusion.
     pub depth: usize,
@@ -40,7 +52,15 @@ pub struct Tuning {
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self { fields: [0.6, 1.2, 1.0, 0.6, 1.0], lexical_share: 0.5, depth: 100 }
+        Self {
+            fields: [0.6, 1.2, 1.0, 0.6, 1.0],
+            ranker: [0.3, 0.0, 0.25, 0.4, 0.0, 0.1, 0.2, 0.4],
+            proximity_share: 0.2,
+            stretch: 12,
+            reranked: 20,
+            lexical_share: 0.5,
+            depth: 100,
+        }
     }
 }
 
@@ -55,6 +75,18 @@ pub struct Hit {
     pub bm25: Bm25Score,
     /// Cosine of the best window; none without vectors.
     pub cosine: Option<CosineScore>,
+    /// Cosine of the window of title and headings alone; none without vectors.
+    pub heading_cosine: Option<CosineScore>,
+    /// Cosine of the best window with text; none without vectors or text.
+    pub body_cosine: Option<CosineScore>,
+    /// Share of the question's terms, by idf, that stand in the section.
+    pub coverage: f32,
+    /// Share of them that stand in its title or headings.
+    pub heading_coverage: f32,
+    /// The best BM25 of any section of the document.
+    pub page_bm25: f32,
+    /// The best cosine of any candidate section of the document.
+    pub page_cosine: f32,
     /// The score that orders the list.
     pub fused: FusedScore,
 }
@@ -114,41 +146,40 @@ pub fn look_up(question: &Question, corpus: &Corpus) -> Vec<LookedUp> {
     terms
 }
 
-fn weighted(terms: &[LookedUp], tuning: &Tuning) -> Vec<WeightedTerm> {
-    let mut out = Vec::with_capacity(terms.len() * 4);
+fn query_terms(terms: &[LookedUp], corpus: &Corpus) -> Vec<QueryTerm> {
     // Words within an identifier that stands as a whole say little more than the whole.
     let whole_at: Vec<u32> = terms
         .iter()
         .filter(|t| t.term.kind == TermKind::Whole && t.df > 0)
         .map(|t| t.term.position)
         .collect();
-    let mut push = |field: TextField, text: &str, factor: f32| {
-        out.push(WeightedTerm {
-            field,
-            text: text.to_owned(),
-            weight: tuning.fields[field as usize] * factor,
-        });
+    terms
+        .iter()
+        .map(|t| {
+            let within = t.term.within && whole_at.contains(&t.term.position);
+            query_term(t, if within { 0.3 } else { 1.0 }, corpus)
+        })
+        .collect()
+}
+
+fn query_term(t: &LookedUp, factor: f32, corpus: &Corpus) -> QueryTerm {
+    if t.term.kind == TermKind::Whole {
+        return QueryTerm { forms: vec![(TextField::Ident, t.term.surface.clone(), 1.0)], weight: factor };
+    }
+    let (stem, surface, weight) = match &t.corrected {
+        Some(word) => (word.as_str(), word.as_str(), factor * 0.8),
+        None => (t.term.stem.as_str(), t.term.surface.as_str(), factor),
     };
-    for t in terms {
-        if t.term.kind == TermKind::Whole {
-            push(TextField::Ident, &t.term.surface, 1.0);
-            continue;
-        }
-        let within = t.term.within && whole_at.contains(&t.term.position);
-        let factor = if within { 0.3 } else { 1.0 };
-        let (stem, surface, factor) = match &t.corrected {
-            Some(word) => (word.as_str(), word.as_str(), factor * 0.8),
-            None => (t.term.stem.as_str(), t.term.surface.as_str(), factor),
-        };
-        push(TextField::Title, stem, factor);
-        push(TextField::Trail, stem, factor);
-        push(TextField::Body, stem, factor);
-        push(TextField::Code, surface, factor);
-        if !t.term.within {
-            push(TextField::Ident, surface, factor);
+    let stemmed = [TextField::Title, TextField::Trail, TextField::Body];
+    let mut forms: Vec<_> = stemmed.map(|field| (field, stem.to_owned(), 1.0)).into();
+    forms.push((TextField::Code, surface.to_owned(), 1.0));
+    if !t.term.within {
+        forms.push((TextField::Ident, surface.to_owned(), 1.0));
+        for (other, weight) in expand::expansions(stem, corpus) {
+            forms.extend(stemmed.map(|field| (field, other.clone(), weight)));
         }
     }
-    out
+    QueryTerm { forms, weight }
 }
 
 /// Retrieves from one corpus; `vector` is the question's, where the dense arm can run.
@@ -164,66 +195,151 @@ pub fn retrieve(
     tuning: &Tuning,
 ) -> Result<Retrieved, LexicalError> {
     let terms = look_up(question, corpus);
-    let lexical =
-        corpus.generation.lexical.search(&weighted(&terms, tuning), scope, tuning.depth)?;
-    let mut hits: FxHashMap<u32, Hit> = FxHashMap::default();
-    let hit = |section| Hit {
-        corpus: number,
-        section,
-        bm25: Bm25Score(0.0),
-        cosine: None,
-        fused: FusedScore(0.0),
-    };
-    for (section, score) in lexical {
-        hits.entry(section).or_insert_with(|| hit(section)).bm25 = score;
-    }
-    if let (Some(vectors), Some(vector)) = (&corpus.generation.vectors, vector) {
-        let sections = vectors.sections();
+    let lexical = corpus.generation.lexical.search(&query_terms(&terms, corpus), &tuning.fields, scope)?;
+    let by_section: FxHashMap<u32, LexicalHit> = lexical.iter().map(|h| (h.section, *h)).collect();
+    let mut sections: FxHashSet<u32> = lexical.iter().take(tuning.depth).map(|h| h.section).collect();
+    let dense = corpus.generation.vectors.as_ref().zip(vector);
+    if let Some((vectors, vector)) = dense {
         let serves = corpus.generation.manifest.graph.filter(|g| g.serves);
         let how = serves.map_or(VectorSearch::Scan, |g| VectorSearch::Graph { ef: g.ef as usize });
         // Windows of one section crowd the list: ask for more of them than sections are wanted.
-        for (window, _) in vectors.search(vector, scope, tuning.depth * 2, how) {
-            let section = sections[window as usize];
-            hits.entry(section).or_insert_with(|| hit(section));
-        }
-        for hit in hits.values_mut() {
-            let windows = sections.partition_point(|s| *s < hit.section)
-                ..sections.partition_point(|s| *s <= hit.section);
-            let best = windows.map(|w| dot_f32(vectors.row(w), vector)).max_by(f32::total_cmp);
-            hit.cosine = best.map(CosineScore);
-        }
+        let windows = vectors.search(vector, scope, tuning.depth * 2, how);
+        sections.extend(windows.iter().map(|(window, _)| vectors.sections()[*window as usize]));
     }
-    Ok(Retrieved { hits: hits.into_values().collect(), terms })
+    let weights = term_weights(&terms);
+    let mut hits: Vec<Hit> = sections
+        .into_iter()
+        .map(|section| {
+            let found = by_section.get(&section);
+            let cosines = dense.map(|(vectors, vector)| section_cosines(vectors, section, vector));
+            Hit {
+                corpus: number,
+                section,
+                bm25: found.map_or(Bm25Score(0.0), |h| h.score),
+                cosine: cosines.map(|c| CosineScore(c.0)),
+                heading_cosine: cosines.map(|c| CosineScore(c.1)),
+                body_cosine: cosines.map(|c| CosineScore(c.2)),
+                coverage: found.map_or(0.0, |h| covered(&weights, h.matched)),
+                heading_coverage: found.map_or(0.0, |h| covered(&weights, h.matched_heading)),
+                page_bm25: 0.0,
+                page_cosine: 0.0,
+                fused: FusedScore(0.0),
+            }
+        })
+        .collect();
+    rate_pages(corpus, &lexical, &mut hits);
+    Ok(Retrieved { hits, terms })
+}
+
+/// The share of each of the first 64 terms in the weight of all; parts of identifiers count nothing.
+fn term_weights(terms: &[LookedUp]) -> Vec<f32> {
+    let own = |t: &LookedUp| if t.term.within { 0.0 } else { t.idf };
+    let total: f32 = terms.iter().map(own).sum::<f32>().max(1e-6);
+    terms.iter().take(64).map(|t| own(t) / total).collect()
+}
+
+fn covered(weights: &[f32], matched: u64) -> f32 {
+    weights.iter().enumerate().filter(|(n, _)| matched >> n & 1 == 1).map(|(_, w)| w).sum()
+}
+
+/// Cosines of a section: of its best window, of the first one (title and headings alone), and of the
+/// best with text.
+fn section_cosines(vectors: &VectorIndex, section: u32, question: &[f32]) -> (f32, f32, f32) {
+    let sections = vectors.sections();
+    let windows = sections.partition_point(|s| *s < section)..sections.partition_point(|s| *s <= section);
+    let cosines: Vec<f32> = windows.map(|w| dot_f32(vectors.row(w), question)).collect();
+    let heading = cosines.first().copied().unwrap_or(0.0);
+    let body = cosines.iter().skip(1).copied().reduce(f32::max).unwrap_or(heading);
+    (body.max(heading), heading, body)
+}
+
+/// How well the whole document fits, for each of its sections.
+fn rate_pages(corpus: &Corpus, lexical: &[LexicalHit], hits: &mut [Hit]) {
+    let document = |section: u32| corpus.generation.section(section).0.path.as_str();
+    let mut bm25: FxHashMap<&str, f32> = FxHashMap::default();
+    for hit in lexical {
+        bm25.entry(document(hit.section)).or_insert(hit.score.0); // Best first.
+    }
+    let mut cosine: FxHashMap<&str, f32> = FxHashMap::default();
+    for hit in hits.iter() {
+        let best = cosine.entry(document(hit.section)).or_insert(0.0);
+        *best = best.max(hit.cosine.map_or(0.0, |c| c.0));
+    }
+    for hit in hits.iter_mut() {
+        hit.page_bm25 = bm25.get(document(hit.section)).copied().unwrap_or(0.0);
+        hit.page_cosine = cosine.get(document(hit.section)).copied().unwrap_or(0.0);
+    }
 }
 
 /// Orders hits of one or several corpora by the fused score.
 pub fn fuse(hits: &mut Vec<Hit>, arm: Arm, tuning: &Tuning) {
-    let best = |score: &dyn Fn(&Hit) -> f32| hits.iter().map(score).fold(0f32, f32::max).max(1e-6);
-    let (bm25_best, cosine_best) = (best(&|h| h.bm25.0), best(&|h| h.cosine.map_or(0.0, |c| c.0)));
-    let cosine = |h: &Hit| h.cosine.map_or(0.0, |c| c.0.max(0.0));
-    let has_vectors = hits.iter().any(|h| h.cosine.is_some());
     match arm {
         Arm::Bm25 => hits.retain(|h| h.bm25.0 > 0.0),
         Arm::Dense => hits.retain(|h| h.cosine.is_some()),
-        Arm::Rrf | Arm::Hybrid => {}
+        Arm::Rrf | Arm::Convex | Arm::Hybrid => {}
     }
-    let ranks =
-        if arm == Arm::Rrf { Some((ranks(hits, |h| h.bm25.0), ranks(hits, cosine))) } else { None };
+    let best = |score: &dyn Fn(&Hit) -> f32| hits.iter().map(score).fold(0f32, f32::max).max(1e-6);
+    let cosine = |h: &Hit| h.cosine.map_or(0.0, |c| c.0.max(0.0));
+    let (bm25_best, cosine_best) = (best(&|h| h.bm25.0), best(&cosine));
+    let divisors = [
+        bm25_best,
+        cosine_best,
+        cosine_best,
+        1.0,
+        1.0,
+        best(&|h| h.page_bm25),
+        best(&|h| h.page_cosine),
+        cosine_best,
+    ];
+    let has_vectors = hits.iter().any(|h| h.cosine.is_some());
+    let share = if has_vectors { tuning.lexical_share } else { 1.0 };
+    let ranks = if arm == Arm::Rrf { Some((ranks(hits, |h| h.bm25.0), ranks(hits, cosine))) } else { None };
     for (at, hit) in hits.iter_mut().enumerate() {
-        let share = if has_vectors { tuning.lexical_share } else { 1.0 };
         hit.fused = FusedScore(match arm {
             Arm::Bm25 => hit.bm25.0 / bm25_best,
             Arm::Dense => cosine(hit) / cosine_best,
             Arm::Rrf => ranks.as_ref().map_or(0.0, |(b, c)| reciprocal(b[at]) + reciprocal(c[at])),
-            Arm::Hybrid => {
-                share * hit.bm25.0 / bm25_best + (1.0 - share) * cosine(hit) / cosine_best
-            }
+            Arm::Convex => share * hit.bm25.0 / bm25_best + (1.0 - share) * cosine(hit) / cosine_best,
+            Arm::Hybrid => linear(&features(hit), &divisors, &tuning.ranker),
         });
     }
     hits.sort_by(|a, b| {
         b.fused.0.total_cmp(&a.fused.0).then((a.corpus, a.section).cmp(&(b.corpus, b.section)))
     });
 }
+
+/// The weighted mean of the features, each divided by the best of its kind.
+fn linear(features: &[f32; FEATURES.len()], divisors: &[f32; FEATURES.len()], weights: &[f32; FEATURES.len()]) -> f32 {
+    let sum: f32 = features.iter().zip(divisors).zip(weights).map(|((f, d), w)| w * (f.max(0.0) / d)).sum();
+    sum / weights.iter().sum::<f32>().max(1e-6)
+}
+
+/// The raw features of a hit, in the order of [`FEATURES`].
+#[must_use]
+pub fn features(hit: &Hit) -> [f32; FEATURES.len()] {
+    [
+        hit.bm25.0,
+        hit.cosine.map_or(0.0, |c| c.0),
+        hit.heading_cosine.map_or(0.0, |c| c.0),
+        hit.coverage,
+        hit.heading_coverage,
+        hit.page_bm25,
+        hit.page_cosine,
+        hit.body_cosine.map_or(0.0, |c| c.0),
+    ]
+}
+
+/// Names of the features.
+pub const FEATURES: [&str; 8] = [
+    "bm25",
+    "cosine",
+    "heading_cosine",
+    "coverage",
+    "heading_coverage",
+    "page_bm25",
+    "page_cosine",
+    "body_cosine",
+];
 
 /// Ranks from 1 by a score, none for a score of 0.
 fn ranks(hits: &[Hit], score: impl Fn(&Hit) -> f32) -> Vec<Option<usize>> {

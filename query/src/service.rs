@@ -24,6 +24,9 @@ const EMBEDDED_BYTES_MAX: usize = 1200;
 /// Vectors of questions that are remembered.
 const VECTORS_KEPT: usize = 512;
 
+/// The longest name of a session.
+const SESSION_CHARS_MAX: usize = 128;
+
 /// What a client asks.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
@@ -51,6 +54,12 @@ pub enum AskError {
     /// A scope names a repository that is not served.
     #[error("no repository is called `{0}`")]
     NoRepo(String),
+    /// A scope holds no document.
+    #[error("no document is `{0}` or lies beneath it")]
+    NoScope(String),
+    /// A session's name is too long.
+    #[error("a session is named by at most {SESSION_CHARS_MAX} letters, digits, `-` and `_`")]
+    Session,
     /// No generation is open.
     #[error("nothing can be answered yet: {0}")]
     NotReady(String),
@@ -146,25 +155,27 @@ impl Service {
     /// # Errors
     /// When the model or the library cannot be used.
     pub fn load_embedder(&self) -> Result<(), EmbedError> {
-        if self.options.embedder.as_deref() == Some(NO_EMBEDDER) || self.embedder.load().is_some() {
+        if self.options.embedder.as_deref() == Some(NO_EMBEDDER) {
             return Ok(());
         }
         let corpora = self.snapshot().corpora();
-        let needed = corpora.iter().find_map(|c| c.generation.manifest.embedder.clone());
-        let Some(needed) = needed else { return Ok(()) };
-        let name = self.options.embedder.as_deref().unwrap_or(if needed.id.is_empty() {
-            DEFAULT_MODEL
-        } else {
-            &needed.id
-        });
-        let sessions = std::thread::available_parallelism().map_or(1, usize::from);
-        let embedder =
-            ModelFiles::read(&self.options.places, name)?.load(&self.options.places, sessions)?;
-        if embedder.id() != &needed {
+        let needed: Vec<_> = corpora.iter().filter_map(|c| c.generation.manifest.embedder.clone()).collect();
+        let loaded = self.embedder();
+        let fits = loaded.as_ref().is_some_and(|l| needed.iter().any(|n| n == l.id()));
+        let Some(first) = needed.first().filter(|_| !fits) else { return Ok(()) };
+        let own = if first.id.is_empty() { DEFAULT_MODEL } else { &first.id };
+        let name = self.options.embedder.as_deref().unwrap_or(own);
+        let files = ModelFiles::read(&self.options.places, name)?;
+        if loaded.as_ref().is_some_and(|l| l.id() == files.id()) {
+            return Ok(()); // Reported when it was loaded.
+        }
+        if files.id() != first {
             tracing::error!(
                 "the generation was made with another model than `{name}` is: only words are searched; run runbook-ingest again"
             );
         }
+        let sessions = std::thread::available_parallelism().map_or(1, usize::from);
+        let embedder = files.load(&self.options.places, sessions)?;
         self.embedder.store(Some(Arc::new(Box::new(embedder))));
         Ok(())
     }
@@ -213,6 +224,7 @@ impl Service {
         let started = Instant::now();
         let question = Question::parse(&request.question)?;
         let k = checked_k(request.k)?;
+        let session = self.session(request.session.as_deref())?;
         let snapshot = self.snapshot();
         let corpora = self.corpora(&snapshot, request.scope.as_deref())?;
         let vector = self.question_vector(&question, &corpora);
@@ -236,10 +248,29 @@ impl Service {
             refusal: verdict.refusal,
             provenance,
             route: verdict.route,
-            session: request.session.clone().unwrap_or_else(|| self.new_id("s")),
+            session,
             took_ms: (started.elapsed().as_secs_f64() * 1e6).round() / 1e3,
             explain: verdict.explain,
         })
+    }
+
+    /// All candidates for a question, best first.
+    ///
+    /// # Errors
+    /// As [`Service::ask`].
+    pub fn find(&self, request: &Request) -> Result<engine::Found, AskError> {
+        let question = Question::parse(&request.question)?;
+        let snapshot = self.snapshot();
+        let corpora = self.corpora(&snapshot, request.scope.as_deref())?;
+        let vector = self.question_vector(&question, &corpora);
+        let ask = Ask {
+            question: &question,
+            vector: vector.as_ref().map(|(v, sha)| (&**v, sha.as_str())),
+            scope: request.scope.as_deref(),
+            k: K_MAX,
+            explain: false,
+        };
+        Ok(engine::search(&corpora, &ask, self.policy())?)
     }
 
     /// Sections for a question, without a verdict.
@@ -280,18 +311,38 @@ impl Service {
         Ok((results, provenance(&snapshot, corpora.get(first), vector.is_none())))
     }
 
-    fn corpora(
-        &self,
-        snapshot: &Snapshot,
-        scope: Option<&str>,
-    ) -> Result<Vec<Arc<Corpus>>, AskError> {
+    /// The open corpora that a scope can mean.
+    fn corpora(&self, snapshot: &Snapshot, scope: Option<&str>) -> Result<Vec<Arc<Corpus>>, AskError> {
+        let mut corpora = snapshot.corpora();
         if let Some(name) = scope.and_then(|s| s.strip_prefix("repo:")) {
             if !snapshot.repos.iter().any(|r| r.repo.name == name) {
                 return Err(AskError::NoRepo(name.to_owned()));
             }
+            corpora.retain(|c| c.repo == name);
         }
-        let corpora = snapshot.corpora();
-        if corpora.is_empty() { Err(AskError::NotReady(snapshot.problem())) } else { Ok(corpora) }
+        if corpora.is_empty() {
+            return Err(AskError::NotReady(snapshot.problem()));
+        }
+        if let Some(prefix) = scope.filter(|s| !s.starts_with("repo:")) {
+            let indexed = corpora.iter().any(|c| !c.is_empty());
+            if indexed && corpora.iter().all(|c| c.scope(Some(prefix)).is_empty()) {
+                return Err(AskError::NoScope(prefix.to_owned()));
+            }
+        }
+        Ok(corpora)
+    }
+
+    fn session(&self, named: Option<&str>) -> Result<String, AskError> {
+        let valid = |s: &str| {
+            !s.is_empty()
+                && s.len() <= SESSION_CHARS_MAX
+                && s.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+        };
+        match named {
+            None => Ok(self.new_id("s")),
+            Some(name) if valid(name) => Ok(name.to_owned()),
+            Some(_) => Err(AskError::Session),
+        }
     }
 
     /// The question's vector; none when the embedder is off, does not fit, or fails.

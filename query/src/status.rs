@@ -1,8 +1,10 @@
 //! `GET /v1/status`: what is served, how old it is, and what is wrong.
 
 use crate::gate::model;
+use crate::reply::round4;
 use crate::service::{Service, age};
 use crate::snapshot::RepoState;
+use runbook_shared::embed::EmbedderId;
 use runbook_shared::last_run::Outcome;
 use runbook_shared::score::ScoreFloor;
 use serde_json::{Value, json};
@@ -12,7 +14,8 @@ use serde_json::{Value, json};
 pub fn status(service: &Service) -> Value {
     let snapshot = service.snapshot();
     let embedder = service.embedder();
-    let repos: Vec<Value> = snapshot.repos.iter().map(|r| repo(r, embedder.is_some())).collect();
+    let id = embedder.as_ref().map(|e| e.id());
+    let repos: Vec<Value> = snapshot.repos.iter().map(|r| repo(r, id)).collect();
     let (reloads, uptime_s) = service.uptime();
     let sha = embedder.as_ref().map(|e| e.id().model_sha256.clone());
     let model = model::for_embedder(sha.as_deref());
@@ -25,8 +28,8 @@ pub fn status(service: &Service) -> Value {
         map.insert(
             "gate".into(),
             json!({
-                "score_floor": service.policy().score_floor.map_or(model.score_floor, ScoreFloor::get),
-                "closest_floor": model.closest_floor,
+                "score_floor": round4(service.policy().score_floor.map_or(model.score_floor, ScoreFloor::get)),
+                "closest_floor": round4(model.closest_floor),
                 "fitted_on": model.fitted_on,
                 "embedder_sha256": model.embedder_sha256,
             }),
@@ -36,7 +39,7 @@ pub fn status(service: &Service) -> Value {
     status
 }
 
-fn repo(state: &RepoState, has_embedder: bool) -> Value {
+fn repo(state: &RepoState, embedder: Option<&EmbedderId>) -> Value {
     let manifest = state.corpus.as_ref().map(|c| &c.generation.manifest);
     let last = state.last_run.as_ref();
     let failed = last.filter(|l| l.outcome == Outcome::Failed);
@@ -47,9 +50,9 @@ fn repo(state: &RepoState, has_embedder: bool) -> Value {
         "branch": manifest.and_then(|m| m.branch.as_ref()),
         "source": manifest.map(|m| &m.source),
         "indexed_at": manifest.map(|m| &m.indexed_at),
-        "source_checked_at": last.and_then(|l| l.source_checked_at.as_ref()),
+        "source_checked_at": last.and_then(|l| l.source_checked_at.as_ref()).or_else(|| manifest.map(|m| &m.indexed_at)),
         "age_s": manifest.and_then(age),
-        "degraded": !(has_embedder && manifest.is_some_and(|m| m.embedder.is_some())),
+        "degraded": manifest.is_none_or(|m| m.embedder.is_none() || m.embedder.as_ref() != embedder),
         "stale": failed.is_some(),
         "source_error": failed.and_then(|l| l.error.as_ref()),
         "problem": state.problem,

@@ -1,4 +1,4 @@
-//! The lexical index: tantivy's postings and BM25 (k1 1.2, b 0.75) under our own analyser.
+//! The lexical index: tantivy's postings under our own analyser, scored by BM25F.
 //!
 //! One tantivy document is one [`crate::chunk::Section`] of a chunk, numbered in the order of
 //! chunks.jsonl. A question becomes term queries; no text of a user ever reaches a query parser.
@@ -8,15 +8,15 @@ use crate::score::Bm25Score;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tantivy::collector::{FilterCollector, TopDocs};
 use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
 use tantivy::directory::{
     DirectoryLock, FileHandle, Lock, MmapDirectory, WatchCallback, WatchHandle, WritePtr,
 };
-use tantivy::query::{BooleanQuery, BoostQuery, Occur, Query, TermQuery};
 use tantivy::schema::{
     Field, FieldType, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
 };
+use tantivy::postings::Postings;
+use tantivy::{DocSet, TERMINATED};
 use tantivy::tokenizer::{PreTokenizedString, Token};
 use tantivy::{
     Directory, Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, Searcher,
@@ -167,15 +167,31 @@ fn tokens<'a>(terms: impl Iterator<Item = &'a Term>, stemmed: bool) -> PreTokeni
     PreTokenizedString { text: String::new(), tokens }
 }
 
-/// A term in a field with the weight its BM25 score is multiplied by.
+/// Saturation of term frequency (Robertson and Zaragoza 2009, k1).
+const K1: f32 = 1.2;
+/// Length normalisation of each field (their b): full for text, little for titles and headings.
+const B: [f32; 5] = [0.3, 0.3, 0.75, 0.75, 0.5];
+
+/// One term of a question: the forms under which the fields hold it, and its weight.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WeightedTerm {
-    /// The field.
-    pub field: TextField,
-    /// The term as indexed: a stem, or a surface in `code` and `ident`.
-    pub text: String,
-    /// The factor.
+pub struct QueryTerm {
+    /// Field, form (a stem, or a surface in `code` and `ident`) and the weight of the form.
+    pub forms: Vec<(TextField, String, f32)>,
+    /// The factor of its score.
     pub weight: f32,
+}
+
+/// A section with its score.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LexicalHit {
+    /// Number of the section.
+    pub section: u32,
+    /// BM25F.
+    pub score: Bm25Score,
+    /// Bit n is set when term n of the question stands in the section, for the first 64.
+    pub matched: u64,
+    /// The same for title and heading trail alone.
+    pub matched_heading: u64,
 }
 
 /// A lexical index that is open for reading.
@@ -183,6 +199,10 @@ pub struct LexicalIndex {
     path: PathBuf,
     reader: IndexReader,
     fields: Fields,
+    /// For each segment, the section of each of its documents.
+    sections: Vec<Vec<u32>>,
+    /// For each field, what a term frequency is divided by in each section.
+    norms: [Vec<f32>; 5],
 }
 
 impl LexicalIndex {
@@ -195,9 +215,7 @@ impl LexicalIndex {
         let index = Index::open(directory).map_err(at(path))?;
         let (expected, fields) = schema();
         let found = index.schema();
-        if let Some((_, entry)) =
-            expected.fields().find(|(f, e)| !same_field(&found, *f, e.name(), e.field_type()))
-        {
+        if let Some((_, entry)) = expected.fields().find(|(f, e)| !same_field(&found, *f, e.name(), e.field_type())) {
             let message = format!("its field `{}` is missing or of another kind", entry.name());
             return Err(at(path)(tantivy::TantivyError::SchemaError(message)));
         }
@@ -206,7 +224,9 @@ impl LexicalIndex {
             .reload_policy(ReloadPolicy::Manual)
             .try_into()
             .map_err(at(path))?;
-        Ok(Self { path: path.to_owned(), reader, fields })
+        let sections = read_sections(&reader, path)?;
+        let norms = read_norms(&reader, &fields, &sections).map_err(at(path))?;
+        Ok(Self { path: path.to_owned(), reader, fields, sections, norms })
     }
 
     /// The number of sections.
@@ -221,27 +241,13 @@ impl LexicalIndex {
         self.len() == 0
     }
 
-    /// In how many sections a term stands in a field.
-    ///
-    /// # Errors
-    /// When the index cannot be read.
-    pub fn doc_freq(&self, field: TextField, text: &str) -> Result<u64, LexicalError> {
-        let term = tantivy::Term::from_field_text(self.fields.text[field as usize], text);
-        self.reader.searcher().doc_freq(&term).map_err(at(&self.path))
-    }
-
     /// Calls `visit` with every term of a field and the number of sections it stands in.
     ///
     /// # Errors
     /// When the index cannot be read.
-    pub fn for_each_term(
-        &self,
-        field: TextField,
-        mut visit: impl FnMut(&str, u64),
-    ) -> Result<(), LexicalError> {
+    pub fn for_each_term(&self, field: TextField, mut visit: impl FnMut(&str, u64)) -> Result<(), LexicalError> {
         for segment in self.reader.searcher().segment_readers() {
-            let inverted =
-                segment.inverted_index(self.fields.text[field as usize]).map_err(at(&self.path))?;
+            let inverted = segment.inverted_index(self.fields.text[field as usize]).map_err(at(&self.path))?;
             let mut stream = inverted.terms().stream().map_err(|e| at(&self.path)(e.into()))?;
             while stream.advance() {
                 if let Ok(text) = std::str::from_utf8(stream.key()) {
@@ -252,69 +258,127 @@ impl LexicalIndex {
         Ok(())
     }
 
-    /// The `k` best sections within `range`, best first; equal scores in the order of the sections.
+    /// All sections within `range` that hold a term, best first; equal scores in the order of the
+    /// sections. The score is BM25F (Zaragoza et al. 2004): a term's frequencies are summed over the
+    /// fields with their weights before they saturate, and its inverse document frequency counts the
+    /// sections that hold it in any field.
     ///
     /// # Errors
     /// When the index cannot be read.
     pub fn search(
         &self,
-        terms: &[WeightedTerm],
+        terms: &[QueryTerm],
+        field_weights: &[f32; 5],
         range: &Range<u32>,
-        k: usize,
-    ) -> Result<Vec<(u32, Bm25Score)>, LexicalError> {
-        if terms.is_empty() || k == 0 || range.is_empty() {
-            return Ok(Vec::new());
-        }
-        let query = self.query(terms);
+    ) -> Result<Vec<LexicalHit>, LexicalError> {
+        let count = self.norms[0].len();
+        let mut scores = vec![0f32; count];
+        let mut matched = vec![[0u64; 2]; count];
+        let mut frequency = vec![0f32; count];
+        let mut touched: Vec<u32> = Vec::new();
+        let mut all: Vec<u32> = Vec::new();
         let searcher = self.reader.searcher();
-        let (from, to) = (u64::from(range.start), u64::from(range.end));
-        let top = TopDocs::with_limit(k).order_by_score();
-        let hits = if from == 0 && to >= searcher.num_docs() {
-            searcher.search(&query, &top)
-        } else {
-            let inside = move |section: u64| (from..to).contains(&section);
-            searcher.search(&query, &FilterCollector::new("section".into(), inside, top))
+        for (n, term) in terms.iter().enumerate() {
+            let bit = if n < 64 { 1u64 << n } else { 0 };
+            for (field, form, form_weight) in &term.forms {
+                let weight = field_weights[*field as usize] * form_weight;
+                let heading = matches!(field, TextField::Title | TextField::Trail);
+                self.postings(&searcher, *field, form, |section, tf| {
+                    let at = section as usize;
+                    if frequency[at] == 0.0 {
+                        touched.push(section);
+                    }
+                    frequency[at] += (weight * tf / self.norms[*field as usize][at]).max(f32::MIN_POSITIVE);
+                    matched[at][0] |= bit;
+                    matched[at][1] |= if heading { bit } else { 0 };
+                })
+                .map_err(at(&self.path))?;
+            }
+            let idf = idf(count, touched.len()) * term.weight;
+            for section in touched.drain(..) {
+                let tf = std::mem::take(&mut frequency[section as usize]);
+                let score = &mut scores[section as usize];
+                if *score == 0.0 && range.contains(&section) {
+                    all.push(section);
+                }
+                *score += (idf * tf * (K1 + 1.0) / (tf + K1)).max(f32::MIN_POSITIVE);
+            }
+        }
+        let hit = |section: u32| LexicalHit {
+            section,
+            score: Bm25Score(scores[section as usize]),
+            matched: matched[section as usize][0],
+            matched_heading: matched[section as usize][1],
         };
-        let hits = hits.map_err(at(&self.path))?;
-        self.number(&searcher, hits).map_err(at(&self.path))
+        let mut hits: Vec<LexicalHit> = all.into_iter().map(hit).collect();
+        hits.sort_by(|a, b| b.score.0.total_cmp(&a.score.0).then(a.section.cmp(&b.section)));
+        Ok(hits)
     }
 
-    fn query(&self, terms: &[WeightedTerm]) -> BooleanQuery {
-        let clauses = terms
-            .iter()
-            .map(|t| {
-                let term =
-                    tantivy::Term::from_field_text(self.fields.text[t.field as usize], &t.text);
-                let query: Box<dyn Query> = Box::new(BoostQuery::new(
-                    Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs)),
-                    t.weight,
-                ));
-                (Occur::Should, query)
-            })
-            .collect();
-        BooleanQuery::new(clauses)
+    fn postings(&self, searcher: &Searcher, field: TextField, form: &str, mut visit: impl FnMut(u32, f32)) -> tantivy::Result<()> {
+        let term = tantivy::Term::from_field_text(self.fields.text[field as usize], form);
+        for (segment, sections) in searcher.segment_readers().iter().zip(&self.sections) {
+            let inverted = segment.inverted_index(self.fields.text[field as usize])?;
+            let Some(mut postings) = inverted.read_postings(&term, IndexRecordOption::WithFreqs)? else { continue };
+            let mut doc = postings.doc();
+            while doc != TERMINATED {
+                #[expect(clippy::cast_precision_loss, reason = "term frequencies are small")]
+                visit(sections[doc as usize], postings.term_freq() as f32);
+                doc = postings.advance();
+            }
+        }
+        Ok(())
     }
+}
 
-    fn number(
-        &self,
-        searcher: &Searcher,
-        hits: Vec<(f32, tantivy::DocAddress)>,
-    ) -> tantivy::Result<Vec<(u32, Bm25Score)>> {
-        let columns = searcher
-            .segment_readers()
-            .iter()
-            .map(|s| s.fast_fields().u64("section"))
-            .collect::<tantivy::Result<Vec<_>>>()?;
-        let mut numbered: Vec<_> = hits
-            .into_iter()
-            .filter_map(|(score, address)| {
-                let section = columns[address.segment_ord as usize].first(address.doc_id)?;
-                Some((u32::try_from(section).ok()?, Bm25Score(score)))
-            })
-            .collect();
-        numbered.sort_by(|a, b| b.1.0.total_cmp(&a.1.0).then(a.0.cmp(&b.0)));
-        Ok(numbered)
+/// Inverse document frequency as in BM25, never below 0.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "counts of sections are far below 2^24")]
+pub fn idf(sections: usize, holding: usize) -> f32 {
+    let (n, df) = (sections as f32, holding as f32);
+    (1.0 + (n - df + 0.5).max(0.0) / (df + 0.5)).ln()
+}
+
+fn read_sections(reader: &IndexReader, path: &Path) -> Result<Vec<Vec<u32>>, LexicalError> {
+    let damaged = || at(path)(tantivy::TantivyError::SchemaError("its sections are not numbered".into()));
+    let count = reader.searcher().num_docs();
+    let mut seen = vec![false; usize::try_from(count).unwrap_or(0)];
+    let mut all = Vec::new();
+    for segment in reader.searcher().segment_readers() {
+        let column = segment.fast_fields().u64("section").map_err(at(path))?;
+        let mut sections = Vec::with_capacity(segment.max_doc() as usize);
+        for doc in 0..segment.max_doc() {
+            let section = column.first(doc).and_then(|s| u32::try_from(s).ok()).ok_or_else(damaged)?;
+            let first = seen.get_mut(section as usize).is_some_and(|s| !std::mem::replace(s, true));
+            if !first {
+                return Err(damaged());
+            }
+            sections.push(section);
+        }
+        all.push(sections);
     }
+    Ok(all)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "lengths are far below 2^24")]
+fn read_norms(reader: &IndexReader, fields: &Fields, sections: &[Vec<u32>]) -> tantivy::Result<[Vec<f32>; 5]> {
+    let count: usize = sections.iter().map(Vec::len).sum();
+    let mut norms: [Vec<f32>; 5] = std::array::from_fn(|_| vec![1.0; count]);
+    for field in TEXT_FIELDS {
+        let norms = &mut norms[field as usize];
+        for (segment, sections) in reader.searcher().segment_readers().iter().zip(sections) {
+            let lengths = segment.get_fieldnorms_reader(fields.text[field as usize])?;
+            for (doc, section) in (0u32..).zip(sections) {
+                norms[*section as usize] = lengths.fieldnorm(doc) as f32;
+            }
+        }
+        let mean = (norms.iter().sum::<f32>() / count.max(1) as f32).max(1e-3);
+        let b = B[field as usize];
+        for norm in norms.iter_mut() {
+            *norm = 1.0 - b + b * *norm / mean;
+        }
+    }
+    Ok(norms)
 }
 
 fn same_field(schema: &Schema, field: Field, name: &str, kind: &FieldType) -> bool {
@@ -375,8 +439,12 @@ mod tests {
         (dir, index)
     }
 
-    fn body(text: &str) -> WeightedTerm {
-        WeightedTerm { field: TextField::Body, text: text.into(), weight: 1.0 }
+    fn body(text: &str) -> QueryTerm {
+        QueryTerm { forms: vec![(TextField::Body, text.into(), 1.0)], weight: 1.0 }
+    }
+
+    fn sections(index: &LexicalIndex, terms: &[QueryTerm], range: Range<u32>) -> Vec<u32> {
+        index.search(terms, &[1.0; 5], &range).unwrap().iter().map(|h| h.section).collect()
     }
 
     #[test]
@@ -387,10 +455,17 @@ mod tests {
             ("a database restarted twice", ""),
         ]);
         let restart = [body(&crate::stem::stem("restarts"))];
-        let all = index.search(&restart, &(0..3), 10).unwrap();
-        assert_eq!(all.iter().map(|h| h.0).collect::<Vec<_>>(), [0, 2]);
-        let scoped = index.search(&restart, &(1..3), 1).unwrap();
-        assert_eq!(scoped.iter().map(|h| h.0).collect::<Vec<_>>(), [2]);
+        assert_eq!(sections(&index, &restart, 0..3), [0, 2]);
+        assert_eq!(sections(&index, &restart, 1..3), [2]);
+    }
+
+    #[test]
+    fn matched_bits_name_the_terms() {
+        let (_dir, index) = index(&[("alpha beta", "gamma"), ("alpha", "")]);
+        let code = QueryTerm { forms: vec![(TextField::Code, "gamma".into(), 1.0)], weight: 1.0 };
+        let hits = index.search(&[body("alpha"), body("beta"), code], &[1.0; 5], &(0..2)).unwrap();
+        assert_eq!(hits.iter().map(|h| (h.section, h.matched)).collect::<Vec<_>>(), [(0, 0b111), (1, 0b001)]);
+        assert!(hits[0].score.0 > hits[1].score.0);
     }
 
     #[test]

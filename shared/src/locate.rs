@@ -49,6 +49,18 @@ impl Places {
         }
     }
 
+    /// Fills what neither a flag nor a variable names from a configuration file.
+    #[must_use]
+    pub fn or_file(mut self, model_dir: Option<PathBuf>, onnxruntime: Option<PathBuf>) -> Self {
+        if self.env_model_dir.is_none() {
+            self.model_dir = self.model_dir.or(model_dir);
+        }
+        if self.env_onnxruntime.is_none() {
+            self.onnxruntime = self.onnxruntime.or(onnxruntime);
+        }
+        self
+    }
+
     /// The directory of a model: it holds `model.onnx` and `tokenizer.json`.
     ///
     /// `name` is the name of a model, or a path (anything with a `/`).

@@ -23,9 +23,11 @@ pub struct Plain {
     pub prose: String,
     /// Code blocks and code spans.
     pub code: String,
+    /// Headings, one a line.
+    pub headings: String,
 }
 
-/// Strips the markup. Headings are left out: they are indexed in a field of their own.
+/// Strips the markup. Headings are kept apart: they are indexed in a field of their own.
 #[must_use]
 pub fn plain(markdown: &str) -> Plain {
     let mut out = Plain::default();
@@ -35,7 +37,11 @@ pub fn plain(markdown: &str) -> Plain {
             Event::Start(Tag::CodeBlock(_)) => in_code = true,
             Event::End(TagEnd::CodeBlock) => in_code = false,
             Event::Start(Tag::Heading { .. }) => in_heading = true,
-            Event::End(TagEnd::Heading(_)) => in_heading = false,
+            Event::End(TagEnd::Heading(_)) => {
+                in_heading = false;
+                out.headings.push('\n');
+            }
+            Event::Text(text) | Event::Code(text) if in_heading => out.headings.push_str(&text),
             _ if in_heading => {}
             Event::Text(text) if in_code => out.code.push_str(&text),
             Event::Text(text) => out.prose.push_str(&text),

@@ -12,6 +12,7 @@ use crate::limits::ONNX_LOAD_SECONDS_MAX;
 use ort::environment::Environment;
 use std::ffi::{CStr, c_char};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
@@ -54,10 +55,12 @@ pub enum OnnxError {
         needed: u32,
     },
     /// The library's start-up code does not return.
-    #[error("`{}` did not finish loading within {ONNX_LOAD_SECONDS_MAX} s", path.display())]
+    #[error("`{}` did not finish loading within {seconds} s", path.display())]
     Hangs {
         /// The file.
         path: PathBuf,
+        /// How long it was waited for.
+        seconds: u64,
     },
     /// The library is fine, its environment cannot be made.
     #[error("ONNX Runtime `{}` did not start: {message}", path.display())]
@@ -80,6 +83,19 @@ impl Hint for OnnxError {
 
 fn list(paths: &[PathBuf]) -> String {
     paths.iter().map(|p| format!("`{}`", p.display())).collect::<Vec<_>>().join(", ")
+}
+
+/// Set when a library is still loading on its thread: the loader's lock is held, so exit handlers
+/// would wait for it for ever.
+static HANGING: AtomicBool = AtomicBool::new(false);
+
+/// Ends the process at once, without exit handlers, when a library is still loading; else returns.
+/// Programs call this last, with their exit code.
+pub fn leave_if_hanging(code: u8) {
+    if HANGING.load(Ordering::Relaxed) {
+        // SAFETY: `_exit` takes an integer and does not return; nothing is left to be flushed.
+        unsafe { libc::_exit(i32::from(code)) }
+    }
 }
 
 /// The environment once it is made: one a process, kept until the end.
@@ -114,6 +130,8 @@ pub fn preflight(path: &Path) -> Result<String, OnnxError> {
     if !path.is_file() {
         return Err(OnnxError::Missing { searched: vec![path.to_owned()] });
     }
+    // A bare name would send the loader to its own search path.
+    let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let (sender, receiver) = mpsc::channel();
     let file = path.to_owned();
     let spawned = std::thread::Builder::new().name("onnx-preflight".into()).spawn(move || {
@@ -123,10 +141,20 @@ pub fn preflight(path: &Path) -> Result<String, OnnxError> {
     if let Err(e) = spawned {
         return Err(OnnxError::Load { path: path.to_owned(), message: e.to_string() });
     }
-    match receiver.recv_timeout(Duration::from_secs(ONNX_LOAD_SECONDS_MAX)) {
+    let seconds = load_seconds_max();
+    match receiver.recv_timeout(Duration::from_secs(seconds)) {
         Ok(version) => version.and_then(|v| check_version(path, v)),
-        Err(_) => Err(OnnxError::Hangs { path: path.to_owned() }),
+        Err(_) => {
+            HANGING.store(true, Ordering::Relaxed);
+            Err(OnnxError::Hangs { path: path.to_owned(), seconds })
+        }
     }
+}
+
+/// `RUNBOOK_ONNX_LOAD_S`, for a disk that needs longer or a test that cannot wait; else the limit.
+fn load_seconds_max() -> u64 {
+    let told = std::env::var("RUNBOOK_ONNX_LOAD_S").ok().and_then(|text| text.parse().ok());
+    told.unwrap_or(ONNX_LOAD_SECONDS_MAX)
 }
 
 fn check_version(path: &Path, version: String) -> Result<String, OnnxError> {

@@ -1,6 +1,6 @@
 //! A plain directory: its files as they are, links not followed.
 
-use super::{Candidate, CandidateKind, SourceError, may_hide, sort, takes};
+use super::{Candidate, CandidateKind, SourceError, may_hide, printable, sort, takes};
 use crate::select::{Selection, SkipReason};
 use runbook_shared::error::{IoContext, PathError};
 use runbook_shared::limits::DOCUMENT_BYTES_MAX;
@@ -32,7 +32,7 @@ pub fn list(
             Ok(entry) => entry,
             Err(e) => {
                 let path = e.path().map(&relative).unwrap_or_default();
-                failed.push((path, e.to_string()));
+                failed.push((path, printable(&e.to_string())));
                 continue;
             }
         };
@@ -56,14 +56,22 @@ pub fn list(
     Ok((candidates, failed))
 }
 
-/// Reads one file, without following a link that took its place since it was listed.
+/// Reads one file, without following a link, or waiting for a pipe, that took its place since it was
+/// listed.
 ///
 /// # Errors
 /// A reason to skip it, or what failed.
 pub fn read(root: &Path, path: &[u8]) -> Result<Result<Vec<u8>, SkipReason>, PathError> {
     let full = root.join(std::ffi::OsString::from_vec(path.to_vec()));
-    let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0);
-    let file = File::options().read(true).custom_flags(no_follow).open(&full).at("open", &full)?;
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).unwrap_or(0);
+    let file = File::options().read(true).custom_flags(flags).open(&full).at("open", &full)?;
+    if !file.metadata().at("read", &full)?.is_file() {
+        return Ok(Err(SkipReason::NotAFile));
+    }
+    if !file.metadata().at("examine", &full)?.is_file() {
+        return Ok(Err(SkipReason::NotAFile));
+    }
     let mut bytes = Vec::new();
     file.take(DOCUMENT_BYTES_MAX + 1).read_to_end(&mut bytes).at("read", &full)?;
     if bytes.len() as u64 > DOCUMENT_BYTES_MAX {

@@ -4,3 +4,4 @@
 mod chunking;
 mod git;
 mod runs;
+mod support;

@@ -10,7 +10,7 @@ use runbook_shared::analyse::{TermKind, analyse};
 use rustc_hash::FxHashSet;
 
 /// The names of the signals, in the order of [`Signals`].
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 16] = [
     "coverage",
     "heading_coverage",
     "rarest_present",
@@ -23,6 +23,10 @@ pub const NAMES: [&str; 12] = [
     "agreement",
     "proximity",
     "answer_type",
+    "heading_cosine",
+    "missing_weight",
+    "page_share",
+    "expanded_coverage",
 ];
 
 /// The signals of one question and its best section.
@@ -54,6 +58,8 @@ pub fn signals(
     let share = |set: &FxHashSet<(TermKind, String)>| -> f32 {
         own.iter().filter(|t| present(t, set)).map(|t| t.idf).sum::<f32>() / total
     };
+    let top = own.iter().map(|t| t.idf).fold(1e-6, f32::max);
+    let missing = own.iter().filter(|t| !present(t, &body)).map(|t| t.idf).fold(0.0, f32::max);
     let rarest = own.iter().max_by(|a, b| a.idf.total_cmp(&b.idf));
     let count = |n: usize| f32::from(u16::try_from(n).unwrap_or(u16::MAX));
     let known = own.iter().filter(|t| t.df > 0 || t.corrected.is_some()).count();
@@ -82,8 +88,12 @@ pub fn signals(
         cosine(hit),
         (cosine(hit) - second(&cosine)).clamp(-1.0, 1.0),
         agreement(hits, hit),
-        proximity(chunk.section_text(section), &own),
+        proximity(chunk.section_text(section), &own, 40),
         answer_type(question, chunk.section_text(section)),
+        hit.heading_cosine.map_or(0.0, |c| c.0),
+        missing / top,
+        same_page(corpus, hits, hit),
+        hit.coverage,
     ]
 }
 
@@ -92,6 +102,14 @@ const BM25_PER_IDF: f32 = 5.0;
 
 fn section_terms(texts: &[&str]) -> FxHashSet<(TermKind, String)> {
     texts.iter().flat_map(|t| analyse(t)).map(|t| (t.kind, t.stem)).collect()
+}
+
+/// The share of the five best sections that stand in the same document.
+fn same_page(corpus: &Corpus, hits: &[Hit], hit: &Hit) -> f32 {
+    let path = &corpus.generation.section(hit.section).0.path;
+    let best = hits.iter().take(5).filter(|h| h.corpus == hit.corpus);
+    let same = best.filter(|h| corpus.generation.section(h.section).0.path == *path).count();
+    f32::from(u8::try_from(same).unwrap_or(5)) / 5.0
 }
 
 /// 1 when both arms put the section first, less by reciprocal ranks.
@@ -104,9 +122,9 @@ fn agreement(hits: &[Hit], hit: &Hit) -> f32 {
     (lexical + dense) / 2.0
 }
 
-/// The weight of the question's terms within the best stretch of 40 atoms, by that of all.
-fn proximity(text: &str, terms: &[&LookedUp]) -> f32 {
-    const STRETCH: u32 = 40;
+/// The weight of the question's terms within the best stretch of so many atoms, by that of all.
+#[must_use]
+pub fn proximity(text: &str, terms: &[&LookedUp], stretch: u32) -> f32 {
     let mut places: Vec<(u32, usize)> = Vec::new();
     for found in analyse(text) {
         let at = terms.iter().position(|t| {
@@ -119,7 +137,7 @@ fn proximity(text: &str, terms: &[&LookedUp]) -> f32 {
     let mut best = 0f32;
     let mut first = 0;
     for last in 0..places.len() {
-        while places[last].0 - places[first].0 > STRETCH {
+        while places[last].0 - places[first].0 > stretch {
             first += 1;
         }
         let within: FxHashSet<usize> = places[first..=last].iter().map(|p| p.1).collect();

@@ -149,7 +149,8 @@ fn a_scope_is_a_prefix_at_a_boundary() {
     assert!(paths("net").iter().all(|p| p.starts_with("net/")), "{:?}", paths("net"));
     assert_eq!(paths("net2/"), ["net2/other.md"]);
     assert_eq!(paths("net/ports.md"), ["net/ports.md"]);
-    assert!(paths("ne").is_empty());
+    let nowhere = service.search(&Request { scope: Some("ne".into()), ..request("port") });
+    assert!(matches!(nowhere, Err(AskError::NoScope(_))));
     assert!(matches!(service.search(&Request { scope: Some("repo:x".into()), ..request("port") }), Err(AskError::NoRepo(_))));
 }
 
@@ -181,4 +182,51 @@ fn requests_are_refused_with_their_own_words() {
         assert_eq!(refusal.reason, reason, "{question}");
         assert_eq!(refusal.message, reason.explanation());
     }
+}
+
+#[test]
+fn warnings_and_prerequisites_above_are_shown_with_the_commands() {
+    let tree = "//- a.md\n# Service\n\n> **Warning:** the page of all warnings.\n\n## Restart\n\nBefore you start: tell the channel.\n\n### Restart the widget\n\n```sh\nsystemctl restart widget\n```\n\n### Colour of the widget\n\nThe widget is green.\n";
+    let fixture = Fixture::hybrid(tree);
+    let reply = fixture.ask("restart the widget");
+    assert!(reply.answer.contains("systemctl restart widget"), "{}", reply.answer);
+    let warning = reply.answer.find("tell the channel").expect("the parent's prerequisite");
+    assert!(reply.answer.find("all warnings").expect("the page's warning") < warning);
+    assert!(warning < reply.answer.find("systemctl").unwrap());
+    assert_eq!(reply.citations[0].heading, "Restart the widget");
+    let headings: Vec<_> = reply.citations.iter().map(|c| c.heading.as_str()).collect();
+    assert_eq!(headings, ["Restart the widget", "Service", "Restart"]);
+    let reply = fixture.ask("colour of the widget");
+    assert!(!reply.answer.contains("channel"), "no command, no warning: {}", reply.answer);
+}
+
+#[test]
+fn a_long_procedure_is_whole_or_says_how_many_steps_follow() {
+    let steps = |words: usize| -> String {
+        (1..=40).map(|n| format!("{n}. Turn knob {n} {}\n", "with a steady hand ".repeat(words))).collect()
+    };
+    for (words, whole) in [(8, true), (30, false)] {
+        let tree = format!("//- a.md\n# Reactor\n\n## Cool the reactor down\n\nSlowly:\n\n{}", steps(words));
+        let fixture = Fixture::hybrid(&tree);
+        let reply = fixture.ask("how do I cool the reactor down");
+        assert_eq!(reply.band, Band::Answer);
+        let shown = (1..=40).filter(|n| reply.answer.contains(&format!("Turn knob {n} "))).count();
+        if whole {
+            assert_eq!(shown, 40);
+            assert!(!reply.answer.contains("more steps"));
+        } else {
+            assert!(shown < 40 && reply.answer.contains(&format!("{} more steps: ", 40 - shown)), "{shown}: {}", reply.answer);
+        }
+    }
+}
+
+#[test]
+fn a_fact_in_a_large_table_is_shown_with_its_header() {
+    let rows: String = (9000..9090).map(|n| format!("| {n} | unit-{n}.service | the purpose of number {n} |\n")).collect();
+    let tree = format!("//- p.md\n# Ports\n\n## Units by port\n\n| port | unit | purpose |\n|---|---|---|\n{rows}");
+    let fixture = Fixture::hybrid(&tree);
+    let reply = fixture.ask("which unit opens port 9042");
+    assert_eq!(reply.answer, "| port | unit | purpose |\n|---|---|---|\n| 9042 | unit-9042.service | the purpose of number 9042 |");
+    assert_eq!(reply.citations[0].quote, "| 9042 | unit-9042.service | the purpose of number 9042 |");
+    assert_eq!(reply.citations[0].lines, [49, 49]);
 }

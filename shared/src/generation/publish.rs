@@ -141,7 +141,11 @@ impl Sealed {
     /// When the link cannot be replaced, or the change cannot be synced.
     pub fn publish(self) -> Result<(), PathError> {
         point_to(&self.data, &self.id)?;
-        prune(&self.data, &self.id)
+        // The new generation serves already: what cannot be removed now is removed next time.
+        if let Err(e) = prune(&self.data, &self.id) {
+            tracing::warn!("old generations are not removed: {e}");
+        }
+        Ok(())
     }
 }
 

@@ -1,0 +1,5 @@
+//! Tests of the evals program: a tiny suite over a tree of its own, end to end.
+
+mod goldens;
+mod suite;
+mod support;

@@ -1,0 +1,521 @@
+//! The mirror of a git remote: a bare repository that only ever fetches.
+//!
+//! The one branch that is read is fetched by a forced refspec into a name of our own, so a rewritten
+//! history is followed and no name that a server sends becomes a path here.
+
+use super::known_hosts::{self, HostPort, Negotiation};
+use super::{GitAccess, SourceError, State, git, printable, without_credentials};
+use crate::select::Selection;
+use git2::{
+    AutotagOption, CertificateCheckStatus, Cred, CredentialType, Direction, ErrorClass, ErrorCode,
+    FetchOptions, Oid, ProxyOptions, RemoteCallbacks, RemoteHead, Repository,
+};
+use runbook_shared::error::{Hint, IoContext, PathError};
+use std::cell::RefCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use walkdir::WalkDir;
+
+/// The local name of what is read.
+const LOCAL_REF: &str = "refs/runbook/source";
+/// Where the remote's names of branches start.
+const BRANCHES: &str = "refs/heads/";
+/// The name of the remote's own position.
+const HEAD: &str = "HEAD";
+/// How libssh2 says that two sides have no method in common.
+const NO_COMMON_KIND: &str = "Unable to exchange encryption keys";
+/// How libgit2 says that it could not even try a key.
+const KEY_UNUSABLE: &str = "failed to authenticate SSH session";
+/// A fetch stops when the disk has less left than this: libgit2 writes packs through a memory map,
+/// where a full disk is not an error but the end of the process.
+const DISK_BYTES_MIN: u64 = 8 * 1024 * 1024;
+
+/// A remote repository with its mirror.
+pub struct Mirror<'a> {
+    url: &'a str,
+    access: &'a GitAccess,
+    dir: PathBuf,
+}
+
+/// What a connection ran into, beyond what libgit2 says.
+type Trouble = Rc<RefCell<Option<(String, Option<String>)>>>;
+
+/// What a remote advertises, as far as it matters.
+#[derive(Debug, Default)]
+struct Offer {
+    branches: Vec<(String, Oid)>,
+    default: Option<String>,
+    head: Option<Oid>,
+}
+
+impl<'a> Mirror<'a> {
+    /// The mirror of `url` under a data directory; nothing is opened yet.
+    #[must_use]
+    pub fn new(url: &'a str, access: &'a GitAccess, data: &Path) -> Self {
+        Self { url, access, dir: data.join("source").join("mirror.git") }
+    }
+
+    /// Asks the remote for the newest commit of the branch, without fetching it.
+    ///
+    /// # Errors
+    /// When the remote cannot be reached, or the branch is not there.
+    pub fn probe(&self) -> Result<State, SourceError> {
+        set_timeout(self.access.timeout);
+        match self.offer(self.negotiate()?) {
+            // The server has no host key of a kind that is known: without that wish it shows one,
+            // and the check says what is wrong with it.
+            Err(SourceError::Remote { message, .. }) if message.contains(NO_COMMON_KIND) => {
+                self.offer(None)
+            }
+            other => other,
+        }
+        .and_then(|offer| self.choose(offer))
+    }
+
+    fn offer(&self, _negotiation: Option<Negotiation>) -> Result<Offer, SourceError> {
+        let mut remote =
+            git2::Remote::create_detached(self.url).map_err(|e| self.remote_error(&e, None))?;
+        let trouble = Trouble::default();
+        let connection = remote
+            .connect_auth(Direction::Fetch, Some(self.callbacks(&trouble)), Some(proxy()))
+            .map_err(|e| self.remote_error(&e, trouble.borrow().clone()))?;
+        let heads = connection.list().map_err(|e| self.remote_error(&e, None))?;
+        let branch = |h: &RemoteHead<'_>| {
+            Some((name(h)?.strip_prefix(BRANCHES)?.to_owned(), h.oid()))
+        };
+        let branches: Vec<(String, Oid)> = heads.iter().filter_map(branch).collect();
+        let head = heads.iter().find(|h| name(h) == Some(HEAD));
+        Ok(Offer {
+            default: head.and_then(|h| default_branch(h, &branches)),
+            head: head.map(RemoteHead::oid),
+            branches,
+        })
+    }
+
+    /// The named branch, else the default branch, else the commit that HEAD is at, else the only
+    /// branch there is.
+    fn choose(&self, offer: Offer) -> Result<State, SourceError> {
+        let Offer { branches, default, head } = offer;
+        let name = match (self.access.branch.clone(), default, head) {
+            (Some(name), _, _) | (None, Some(name), _) => name,
+            (None, None, Some(commit)) => {
+                return Ok(State { commit: Some(commit.to_string()), branch: None });
+            }
+            (None, None, None) => match branches.as_slice() {
+                [] => return Ok(State { commit: None, branch: None }),
+                [(only, _)] => only.clone(),
+                _ => {
+                    return Err(SourceError::NoDefault {
+                        url: without_credentials(self.url),
+                        branches: shown(&branches),
+                    });
+                }
+            },
+        };
+        let Some((_, oid)) = branches.iter().find(|(n, _)| *n == name) else {
+            return Err(SourceError::NoBranch {
+                url: without_credentials(self.url),
+                branch: printable(&name),
+                branches: shown(&branches),
+            });
+        };
+        if git2::Reference::is_valid_name(&format!("{BRANCHES}{name}")) {
+            return Ok(State { commit: Some(oid.to_string()), branch: Some(name) });
+        }
+        Err(SourceError::Remote {
+            url: without_credentials(self.url),
+            message: format!(
+                "its branch is called `{}`, which git does not allow",
+                printable(&name)
+            ),
+            hint: Some("name another branch with --branch".into()),
+        })
+    }
+
+    /// Fetches the branch, or where there is none what HEAD is at, and returns its commit; a mirror
+    /// that is damaged is made anew once.
+    ///
+    /// # Errors
+    /// When the remote cannot be reached, or what it sends is not usable.
+    pub fn fetch(
+        &self,
+        branch: Option<&str>,
+        selection: &Selection,
+        progress: &dyn Fn(usize, usize),
+    ) -> Result<(Repository, Oid), SourceError> {
+        let is_new = !self.dir.exists();
+        match self.fetch_into(branch, progress, (!is_new).then_some(selection)) {
+            Err(SourceError::Repository { message, .. }) if !is_new => {
+                tracing::warn!("the mirror is damaged ({message}); it is made anew");
+                fs::remove_dir_all(&self.dir).at("remove", &self.dir)?;
+                self.fetch_into(branch, progress, None)
+            }
+            other => other,
+        }
+    }
+
+    /// Fetches; into a mirror that was there before, also checks that nothing of it is missing.
+    fn fetch_into(
+        &self,
+        branch: Option<&str>,
+        progress: &dyn Fn(usize, usize),
+        check: Option<&Selection>,
+    ) -> Result<(Repository, Oid), SourceError> {
+        let repository = self.open_mirror()?;
+        let broken = |e: &git2::Error| self.broken(e);
+        let before = repository.refname_to_id(LOCAL_REF).ok();
+        let wanted = branch.map_or_else(|| HEAD.to_owned(), |b| format!("{BRANCHES}{b}"));
+        let after = self.download(&repository, &wanted, progress, check.is_none())?;
+        repository.find_commit(after).and_then(|c| c.tree()).map_err(|e| broken(&e))?;
+        if let Some(selection) = check {
+            git::check_complete(&repository, after, selection)?;
+        }
+        repository.reference(LOCAL_REF, after, true, "fetch").map_err(|e| broken(&e))?;
+        if let Some(before) = before.filter(|b| *b != after) {
+            // When the old commit is no ancestor of the new one, history was rewritten.
+            if !repository.graph_descendant_of(after, before).unwrap_or(false) {
+                tracing::warn!("history of `{wanted}` was rewritten: {before}..{after}");
+            }
+        }
+        Ok((repository, after))
+    }
+
+    /// Fetches the objects behind a reference of the remote and returns what it points to.
+    fn download(
+        &self,
+        repository: &Repository,
+        wanted: &str,
+        progress: &dyn Fn(usize, usize),
+        is_new: bool,
+    ) -> Result<Oid, SourceError> {
+        let _negotiation = self.negotiate()?;
+        self.check_disk()?;
+        let mut remote = repository.remote_anonymous(self.url).map_err(|e| self.broken(&e))?;
+        let (trouble, full) = (Trouble::default(), RefCell::new(None));
+        let mut callbacks = self.callbacks(&trouble);
+        callbacks.transfer_progress(|p| {
+            progress(p.received_objects(), p.total_objects());
+            self.check_disk().map_err(|e| *full.borrow_mut() = Some(e)).is_ok()
+        });
+        let mut options = FetchOptions::new();
+        options
+            .remote_callbacks(callbacks)
+            .proxy_options(proxy())
+            .download_tags(AutotagOption::None);
+        let downloaded =
+            remote.download(&[format!("+{wanted}:{LOCAL_REF}")], Some(&mut options));
+        drop(options);
+        if let Some(error) = full.take() {
+            return Err(error);
+        }
+        downloaded.map_err(|e| {
+            if !is_new && is_damage(e.class()) {
+                return self.broken(&e);
+            }
+            self.remote_error(&e, trouble.borrow().clone())
+        })?;
+        let heads = remote.list().map_err(|e| self.remote_error(&e, None))?;
+        heads.iter().find(|h| name(h) == Some(wanted)).map(RemoteHead::oid).ok_or_else(|| {
+            SourceError::Remote {
+                url: without_credentials(self.url),
+                message: format!("`{wanted}` went away while it was fetched"),
+                hint: Some("run again".into()),
+            }
+        })
+    }
+
+    fn check_disk(&self) -> Result<(), SourceError> {
+        let Ok(disk) = rustix::fs::statvfs(&self.dir) else { return Ok(()) };
+        if disk.f_bavail.saturating_mul(disk.f_frsize) >= DISK_BYTES_MIN {
+            return Ok(());
+        }
+        let source = std::io::Error::from(rustix::io::Errno::NOSPC);
+        Err(PathError { action: "fetch into", path: self.dir.clone(), source }.into())
+    }
+
+    fn broken(&self, error: &git2::Error) -> SourceError {
+        SourceError::Repository {
+            path: self.dir.clone(),
+            message: printable(error.message()),
+        }
+    }
+
+    fn open_mirror(&self) -> Result<Repository, SourceError> {
+        fs::create_dir_all(&self.dir).at("create directory", &self.dir)?;
+        sweep(&self.dir)?;
+        if self.dir.join("HEAD").is_file() {
+            return git::open(&self.dir);
+        }
+        Repository::init_bare(&self.dir).map_err(|e| self.broken(&e))
+    }
+
+    /// Has libgit2 ask for host keys that are known; nothing where the remote is not reached by ssh.
+    fn negotiate(&self) -> Result<Option<Negotiation>, SourceError> {
+        if !is_ssh(self.url) {
+            return Ok(None);
+        }
+        if let Some(key) = &self.access.ssh_key {
+            fs::File::open(key).at("read the ssh key", key)?;
+        }
+        let home = self.dir.with_file_name("ssh");
+        let begun = Negotiation::begin(self.access.known_hosts.as_deref(), &home);
+        begun.map(Some).map_err(|e| SourceError::Remote {
+            url: without_credentials(self.url),
+            message: e.to_string(),
+            hint: e.hint(),
+        })
+    }
+
+    fn remote_error(
+        &self,
+        error: &git2::Error,
+        trouble: Option<(String, Option<String>)>,
+    ) -> SourceError {
+        let message = error.message();
+        if let Some(path) = foreign(message) {
+            return git::owner_error(Path::new(path));
+        }
+        let unusable = self.access.ssh_key.as_ref().filter(|_| message.starts_with(KEY_UNUSABLE));
+        let (message, hint) = match trouble {
+            Some((message, hint)) => (message, hint),
+            None if unusable.is_some() => (
+                format!("the key `{}` cannot be used: {message}", unusable.map_or_else(String::new, |key| key.display().to_string())),
+                Some("make one without a passphrase: `ssh-keygen -t ed25519 -N ''`".into()),
+            ),
+            None if error.code() == ErrorCode::Auth => (
+                message.to_owned(),
+                Some("name a deploy key with --ssh-key, or a token file with --token-file".into()),
+            ),
+            None if error.class() == ErrorClass::Reference && self.url.starts_with("file:") => (
+                format!("one of its references leads nowhere: {message}"),
+                Some("remove that reference with `git symbolic-ref --delete`, or name the directory instead of its URL".into()),
+            ),
+            None => (message.to_owned(), None),
+        };
+        let message = printable(&message.replace(self.url, &without_credentials(self.url)));
+        SourceError::Remote { url: without_credentials(self.url), message, hint }
+    }
+
+    fn callbacks<'c>(&self, trouble: &Trouble) -> RemoteCallbacks<'c>
+    where
+        'a: 'c,
+    {
+        let mut callbacks = RemoteCallbacks::new();
+        let (access, note) = (self.access, Rc::clone(trouble));
+        let mut attempts = 0;
+        callbacks.credentials(move |_url, user, allowed| {
+            attempts += 1;
+            credentials(access, user, allowed, attempts).map_err(|(error, hint)| {
+                *note.borrow_mut() = Some((error.message().to_owned(), Some(hint)));
+                error
+            })
+        });
+        let (note, port) = (Rc::clone(trouble), ssh_port(self.url).unwrap_or(22));
+        callbacks.certificate_check(move |certificate, host| {
+            let Some(key) = certificate.as_hostkey().and_then(git2::cert::CertHostkey::hostkey) else {
+                return Ok(CertificateCheckStatus::CertificatePassthrough);
+            };
+            let at = HostPort { host: host.to_owned(), port };
+            match known_hosts::check(access.known_hosts.as_deref(), &at, key) {
+                Ok(()) => Ok(CertificateCheckStatus::CertificateOk),
+                Err(e) => {
+                    *note.borrow_mut() = Some((e.to_string(), e.hint()));
+                    Err(git2::Error::from_str(&e.to_string()))
+                }
+            }
+        });
+        callbacks
+    }
+}
+
+/// The branch that HEAD stands for: the one that it names, or where the server does not tell, or HEAD
+/// names none, one at the same commit. (libgit2's own answer fails without a repository at hand.)
+fn default_branch(head: &RemoteHead<'_>, branches: &[(String, Oid)]) -> Option<String> {
+    if let Some(target) = quiet_panics::catch(|| head.symref_target()).flatten() {
+        return Some(target.strip_prefix(BRANCHES).unwrap_or(target).to_owned());
+    }
+    let at_head = || branches.iter().filter(|(_, oid)| *oid == head.oid()).map(|(name, _)| name);
+    let usual = at_head().find(|name| ["main", "master"].contains(&name.as_str()));
+    usual.or_else(|| at_head().next()).cloned()
+}
+
+/// The name of an advertised reference. git2 panics where it is not UTF-8; no such branch can be
+/// named, so it is as if it were not there.
+fn name<'h>(head: &'h RemoteHead<'_>) -> Option<&'h str> {
+    quiet_panics::catch(|| head.name())
+}
+
+/// At most 20 names for a message.
+fn shown(branches: &[(String, Oid)]) -> Vec<String> {
+    branches.iter().take(20).map(|(n, _)| printable(n)).collect()
+}
+
+/// True for what can only be wrong with files here, when the remote itself is fine.
+fn is_damage(class: ErrorClass) -> bool {
+    use ErrorClass as C;
+    matches!(
+        class,
+        C::Odb | C::Zlib | C::Object | C::Reference | C::Repository | C::Config | C::Tree
+    )
+}
+
+/// The path in libgit2's message about a repository of another user: the local transport hands
+/// the message on, but not its code.
+fn foreign(message: &str) -> Option<&str> {
+    message.strip_prefix("repository path '")?.strip_suffix("' is not owned by current user")
+}
+
+fn proxy() -> ProxyOptions<'static> {
+    let mut proxy = ProxyOptions::new();
+    proxy.auto();
+    proxy
+}
+
+/// A credential for an attempt, from 1; else what is wrong and what to do.
+fn credentials(
+    access: &GitAccess,
+    user: Option<&str>,
+    allowed: CredentialType,
+    attempt: u32,
+) -> Result<Cred, (git2::Error, String)> {
+    let refuse = |message: String, hint: &str| {
+        Err((git2::Error::new(ErrorCode::Auth, ErrorClass::Callback, message), hint.to_owned()))
+    };
+    let made = |cred: Result<Cred, git2::Error>| {
+        cred.map_err(|e| (e, "check the credentials".to_owned()))
+    };
+    let user = user.unwrap_or("git");
+    if allowed.contains(CredentialType::USERNAME) {
+        return made(Cred::username(user));
+    }
+    if allowed.contains(CredentialType::SSH_KEY) {
+        return match &access.ssh_key {
+            Some(key) if attempt > 2 => refuse(
+                format!("the server refused the key `{}` for the user `{user}`", key.display()),
+                "add its public half to the repository's deploy keys, and check that it has no passphrase",
+            ),
+            Some(key) => made(Cred::ssh_key(user, None, key, None)),
+            None if attempt > 2 => refuse(
+                "the server refused every key of the ssh agent".into(),
+                "name a deploy key with --ssh-key",
+            ),
+            None => Cred::ssh_key_from_agent(user)
+                .map_err(|e| (e, "name a deploy key with --ssh-key".to_owned())),
+        };
+    }
+    let Some(file) = access.token_file.as_ref() else {
+        return refuse(
+            "the server asks for credentials, none are configured".into(),
+            "name a token file with --token-file, or a deploy key with --ssh-key and an ssh URL",
+        );
+    };
+    if allowed.contains(CredentialType::USER_PASS_PLAINTEXT) && attempt <= 2 {
+        return match fs::read_to_string(file) {
+            Ok(token) => made(Cred::userpass_plaintext("x-access-token", token.trim())),
+            Err(e) => refuse(
+                format!("cannot read `{}`: {e}", file.display()),
+                "name a readable file with --token-file",
+            ),
+        };
+    }
+    refuse(
+        format!("the server refused the token in `{}`", file.display()),
+        "make a token that may read this repository",
+    )
+}
+
+/// True for the two forms of ssh URLs.
+fn is_ssh(url: &str) -> bool {
+    url.split_once("://").is_none_or(|(scheme, _)| scheme.contains("ssh"))
+}
+
+/// The port of an ssh URL.
+fn ssh_port(url: &str) -> Option<u16> {
+    let authority = url.split_once("://")?.1.split('/').next()?;
+    let host = authority.rsplit('@').next()?;
+    host.rsplit_once(':').and_then(|(_, port)| port.parse().ok())
+}
+
+#[expect(unsafe_code, reason = "git2 marks global settings as unsafe")]
+fn set_timeout(timeout: std::time::Duration) {
+    let ms = std::ffi::c_int::try_from(timeout.as_millis()).unwrap_or(std::ffi::c_int::MAX);
+    // SAFETY: the settings are plain integers; they are set before any connection is made, by the
+    // one thread that makes connections.
+    let set = unsafe {
+        git2::opts::set_server_connect_timeout_in_milliseconds(ms)
+            .and_then(|()| git2::opts::set_server_timeout_in_milliseconds(ms))
+    };
+    if let Err(e) = set {
+        tracing::warn!("the network timeout cannot be set: {}", e.message());
+    }
+}
+
+/// Removes what an interrupted run left in the mirror: parts of packs, and locks that would stop
+/// every run after it. Only the holder of the ingest lock fetches, so nobody else needs them.
+fn sweep(mirror: &Path) -> Result<(), PathError> {
+    for entry in WalkDir::new(mirror).into_iter().flatten() {
+        let name = entry.file_name().to_string_lossy();
+        let is_left = name.ends_with(".lock") || name.contains("_git2_") || name.starts_with("tmp_");
+        if is_left && entry.file_type().is_file() {
+            fs::remove_file(entry.path()).at("remove", entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Panics that are expected of a library and are no news to anybody.
+mod quiet_panics {
+    use std::cell::Cell;
+    use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+    use std::sync::Once;
+
+    thread_local! {
+        static QUIET: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// The value, or none where its computation panics; nothing is printed then.
+    pub(super) fn catch<T>(compute: impl FnOnce() -> T) -> Option<T> {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let loud = take_hook();
+            set_hook(Box::new(move |info| {
+                if !QUIET.get() {
+                    loud(info);
+                }
+            }));
+        });
+        QUIET.set(true);
+        let value = catch_unwind(AssertUnwindSafe(compute)).ok();
+        QUIET.set(false);
+        value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_of_ssh_are_told_with_their_port() {
+        for (url, ssh, port) in [
+            ("ssh://git@h.example:2222/a.git", true, Some(2222)),
+            ("ssh://h.example/a.git", true, None),
+            ("ssh://git@[::1]:22/a.git", true, Some(22)),
+            ("ssh://git@[::1]/a.git", true, None),
+            ("git+ssh://h.example/a.git", true, None),
+            ("git@h.example:a.git", true, None),
+            ("https://h.example:8443/a.git", false, Some(8443)),
+            ("file:///srv/a.git", false, None),
+        ] {
+            assert_eq!((is_ssh(url), ssh_port(url)), (ssh, port), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_foreign_repository_is_read_from_the_message() {
+        let message = "repository path '/srv/a b.git' is not owned by current user";
+        assert_eq!(foreign(message), Some("/srv/a b.git"));
+        assert_eq!(foreign("no such repository"), None);
+    }
+}
