@@ -27,7 +27,7 @@ pub fn ranking(ranked: &[&str], grades: &BTreeMap<String, f64>) -> Ranking {
     let best: f64 = ideal.iter().take(10).enumerate().map(|(r, g)| g * discount(r)).sum();
     let relevant = ideal.len().max(1);
     let found = ranked.iter().take(5).filter(|id| gain(id) > 0.0).count();
-    let first = ranked.iter().take(10).position(|id| gain(&id) > 0.0);
+    let first = ranked.iter().take(10).position(|id| gain(id) > 0.0);
     Ranking {
         ndcg_at_10: if best > 0.0 { dcg / best } else { 0.0 },
         recall_at_5: ratio(found, relevant),

@@ -132,7 +132,7 @@ impl CaseResult {
             Outcome::Near => faults.push(format!("refused ({why}); gold is near")),
             Outcome::Lost => faults.push(format!("refused ({why}); gold is not shown")),
             Outcome::Otherwise if !self.reason_is_right() => {
-                faults.push(format!("refused as {why}"))
+                faults.push(format!("refused as {why}"));
             }
             Outcome::FalseAnswer => faults.push("answered".into()),
             _ => {}

@@ -71,8 +71,10 @@ pub fn write_lexical(draft: &Draft, chunks: &[Chunk]) -> Result<u64, AssembleErr
             let plain = plain(chunk.section_text(section));
             // A heading without text of its own is in the section's text, but not always in its trail.
             let own = section.heading_path.iter().map(String::as_str);
-            let further = plain.headings.lines().filter(|h| !section.heading_path.iter().any(|t| t == h));
-            let trail: Vec<&str> = own.chain(further).filter(|h| !h.is_empty() && *h != chunk.title).collect();
+            let further =
+                plain.headings.lines().filter(|h| !section.heading_path.iter().any(|t| t == h));
+            let trail: Vec<&str> =
+                own.chain(further).filter(|h| !h.is_empty() && *h != chunk.title).collect();
             let trail = trail.join(" / ");
             let doc = LexicalDoc {
                 title: &chunk.title,

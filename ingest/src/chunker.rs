@@ -33,10 +33,7 @@ pub fn title(outline: &Outline, file_name: &str) -> String {
         return title.clone();
     }
     let h1 = outline.headings.iter().find(|h| h.level == 1);
-    h1.map_or_else(
-        || stem(file_name).to_owned(),
-        |h| h.text.clone(),
-    )
+    h1.map_or_else(|| stem(file_name).to_owned(), |h| h.text.clone())
 }
 
 /// A file name without the extension that makes it a document.
@@ -348,9 +345,7 @@ impl<'a> Cutter<'a> {
                 atom.appended.clear();
             }
             atom.to = bound.to;
-            if !closed || atom.cut_line.is_some() {
-                return;
-            }
+            if !closed || atom.cut_line.is_some() {}
         }
     }
 

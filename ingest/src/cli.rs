@@ -106,7 +106,11 @@ fn run(args: RunArgs) -> Result<u8, IngestError> {
     } else {
         print(&report.text())
     };
-    Ok(if code == EXIT_OK && report.outcome == "published" && report.has_failures() { EXIT_PARTIAL } else { code })
+    Ok(if code == EXIT_OK && report.outcome == "published" && report.has_failures() {
+        EXIT_PARTIAL
+    } else {
+        code
+    })
 }
 
 /// The configuration; where it is not usable, last-run.json says so to those who wait for runs.

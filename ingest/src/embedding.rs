@@ -64,10 +64,10 @@ pub fn fill(
     progress: &Progress,
 ) -> Result<u64, EmbeddingError> {
     let mut missing: Vec<(&Key, &String)> =
-        windows.texts.iter().filter(|(key, _)| cache.get(*key).is_none()).collect();
+        windows.texts.iter().filter(|(key, _)| cache.get(key).is_none()).collect();
     // Longest first, so that the last texts to finish are short ones; ties by text for one order.
     missing.sort_by(|a, b| b.1.len().cmp(&a.1.len()).then_with(|| a.1.cmp(b.1)));
-    let reused = windows.keys.iter().filter(|k| cache.get(*k).is_some()).count() as u64;
+    let reused = windows.keys.iter().filter(|k| cache.get(k).is_some()).count() as u64;
     let bar = progress.bar("embed", missing.len());
     let next = AtomicUsize::new(0);
     let failure: Mutex<Option<EmbedError>> = Mutex::new(None);

@@ -75,7 +75,9 @@ impl From<ConfigFileError> for IngestError {
 impl Hint for IngestError {
     fn hint(&self) -> Option<String> {
         if self.says_disk_is_full() {
-            return Some("the disk is full: a run needs about three times the size of one generation".into());
+            return Some(
+                "the disk is full: a run needs about three times the size of one generation".into(),
+            );
         }
         match self {
             Self::Config(e) => e.hint(),

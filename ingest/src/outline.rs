@@ -152,7 +152,7 @@ impl Reader<'_> {
             Event::Text(text) | Event::Code(text) => self.heading_text(&text),
             Event::SoftBreak | Event::HardBreak => self.heading_text(" "),
             Event::InlineHtml(html) if html.starts_with("<!--") => {
-                self.outline.comments.push(range)
+                self.outline.comments.push(range);
             }
             Event::FootnoteReference(label) => {
                 let line = self.outline.line_of(range.start);

@@ -369,10 +369,7 @@ impl Made<'_> {
         let at = jiff::Timestamp::now();
         let mut manifest = self.manifest(clock.report, forge, graph, at);
         let report = serde_json::json!({ "problems": clock.report.problems, "warnings": clock.report.warnings });
-        draft.write(
-            Path::new("report.json"),
-            &serde_json::to_vec(&report).unwrap_or_default(),
-        )?;
+        draft.write(Path::new("report.json"), &serde_json::to_vec(&report).unwrap_or_default())?;
         manifest.files = draft.files()?;
         let sealed = draft.seal(&manifest, at)?;
         clock.stage("seal");

@@ -191,7 +191,12 @@ fn ask_command(common: Common, args: AskArgs) -> u8 {
     };
     match service.ask(&request) {
         Ok(reply) => print_reply(&reply, &args),
-        Err(e @ (AskError::Question(_) | AskError::K(_) | AskError::NoRepo(_) | AskError::NoScope(_))) => {
+        Err(
+            e @ (AskError::Question(_)
+            | AskError::K(_)
+            | AskError::NoRepo(_)
+            | AskError::NoScope(_)),
+        ) => {
             complain(&e.to_string(), None);
             EXIT_USAGE
         }

@@ -33,7 +33,9 @@ pub struct Shown {
 pub fn compose(corpus: &Corpus, section: u32, terms: &[LookedUp]) -> Shown {
     let (chunk, own) = corpus.generation.section(section);
     let parts = parts(corpus, section);
-    let is_procedure = parts.len() > 1 && parts.iter().any(|p| steps(corpus, *p) > 0) && steps(corpus, section) > 0;
+    let is_procedure = parts.len() > 1
+        && parts.iter().any(|p| steps(corpus, *p) > 0)
+        && steps(corpus, section) > 0;
     let mut shown = if is_procedure {
         procedure(corpus, &parts)
     } else {
@@ -61,7 +63,9 @@ pub fn compose(corpus: &Corpus, section: u32, terms: &[LookedUp]) -> Shown {
 
 /// True when a passage tells what to do: it has code or numbered steps.
 fn acts(text: &str) -> bool {
-    blocks(text).iter().any(|b| matches!(b.kind, BlockKind::Code | BlockKind::List { ordered: true }))
+    blocks(text)
+        .iter()
+        .any(|b| matches!(b.kind, BlockKind::Code | BlockKind::List { ordered: true }))
         || text.contains("```")
 }
 
@@ -69,7 +73,11 @@ fn acts(text: &str) -> bool {
 fn steps(corpus: &Corpus, section: u32) -> usize {
     let (chunk, section) = corpus.generation.section(section);
     let blocks = blocks(chunk.section_text(section));
-    blocks.iter().filter(|b| b.kind == BlockKind::List { ordered: true }).map(|b| b.items.len()).sum()
+    blocks
+        .iter()
+        .filter(|b| b.kind == BlockKind::List { ordered: true })
+        .map(|b| b.items.len())
+        .sum()
 }
 
 /// The sections that are pieces of the same one, in order, this one among them.

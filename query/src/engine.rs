@@ -8,7 +8,9 @@ use crate::gate::model::{self, Model};
 use crate::gate::request;
 use crate::passage::{self, Passage};
 use crate::question::Question;
-use crate::reply::{Band, Citation, I_DO_NOT_KNOW, Nearest, Refusal, RefusalReason, Searched, round4};
+use crate::reply::{
+    Band, Citation, I_DO_NOT_KNOW, Nearest, Refusal, RefusalReason, Searched, round4,
+};
 use crate::retrieve::{self, Arm, Hit, LookedUp, Tuning};
 use runbook_shared::chunk::innermost;
 use runbook_shared::lexical::LexicalError;
@@ -121,14 +123,17 @@ fn rerank(corpora: &[Arc<Corpus>], found: &mut Found, tuning: &Tuning) {
     let share = tuning.proximity_share;
     for hit in found.hits.iter_mut().take(tuning.reranked) {
         let (chunk, section) = corpora[hit.corpus].generation.section(hit.section);
-        let own: Vec<&LookedUp> = found.terms[hit.corpus].iter().filter(|t| !t.term.within).collect();
+        let own: Vec<&LookedUp> =
+            found.terms[hit.corpus].iter().filter(|t| !t.term.within).collect();
         let near = evidence::proximity(chunk.section_text(section), &own, tuning.stretch);
         hit.fused.0 = (1.0 - share) * hit.fused.0 + share * near;
     }
     for hit in found.hits.iter_mut().skip(tuning.reranked) {
         hit.fused.0 *= 1.0 - share;
     }
-    found.hits.sort_by(|a, b| b.fused.0.total_cmp(&a.fused.0).then((a.corpus, a.section).cmp(&(b.corpus, b.section))));
+    found.hits.sort_by(|a, b| {
+        b.fused.0.total_cmp(&a.fused.0).then((a.corpus, a.section).cmp(&(b.corpus, b.section)))
+    });
 }
 
 /// Vectors compare only with those of the same model.
@@ -163,7 +168,8 @@ pub fn answer(
         } else {
             RefusalReason::NoEvidence
         });
-        let explain = ask.explain.then(|| json!({"signals": [], "request_gate": refused, "hits": 0}));
+        let explain =
+            ask.explain.then(|| json!({"signals": [], "request_gate": refused, "hits": 0}));
         return Ok(engine.refuse(reason, Confidence::new(0.0), Band::Nothing, route, explain));
     };
     let model = engine.model(best);
@@ -240,12 +246,17 @@ impl Engine<'_> {
         let shown = compose::compose(corpus, best.section, &self.found.terms[best.corpus]);
         let passages = shown.warnings.iter().chain([&shown.main]).chain(&shown.following);
         let mut answer = passages.map(|(_, p)| p.text.as_str()).collect::<Vec<_>>().join("\n\n");
-        let cite = |(section, passage): &(u32, Passage)| self.cite(&Hit { section: *section, ..*best }, passage);
+        let cite = |(section, passage): &(u32, Passage)| {
+            self.cite(&Hit { section: *section, ..*best }, passage)
+        };
         let mut citations = vec![cite(&shown.main)];
         citations.extend(shown.following.iter().chain(&shown.warnings).map(cite));
         citations.truncate(self.ask.k);
         if let Some((steps, line)) = shown.more_steps {
-            let place = citations[0].url.clone().unwrap_or_else(|| format!("{} line {line}", citations[0].path));
+            let place = citations[0]
+                .url
+                .clone()
+                .unwrap_or_else(|| format!("{} line {line}", citations[0].path));
             answer.push_str(&format!("\n\n{steps} more steps: {place}"));
         }
         let related = self.related(best, self.ask.k.saturating_sub(citations.len()));

@@ -16,7 +16,8 @@ const ABBREVIATED: f32 = 0.7;
 /// Endings, as the light stemmer leaves them, that turn a word into one of the same family. `-ity` is
 /// not among them: it would join `universe` and `university`.
 const ENDINGS: [&str; 17] = [
-    "", "ion", "ation", "ition", "ment", "er", "or", "abl", "al", "anc", "enc", "ur", "i", "iv", "ly", "ful", "less",
+    "", "ion", "ation", "ition", "ment", "er", "or", "abl", "al", "anc", "enc", "ur", "i", "iv",
+    "ly", "ful", "less",
 ];
 /// The shortest word that derived forms are looked for.
 const BASE_MIN: usize = 4;
@@ -32,7 +33,9 @@ pub fn expansions(stem: &str, corpus: &Corpus) -> Vec<(String, f32)> {
     };
     if stem.bytes().all(|b| b.is_ascii_lowercase()) {
         for ending in ENDINGS {
-            let Some(base) = stem.strip_suffix(ending).filter(|b| b.len() >= BASE_MIN) else { continue };
+            let Some(base) = stem.strip_suffix(ending).filter(|b| b.len() >= BASE_MIN) else {
+                continue;
+            };
             for other in ENDINGS {
                 push(format!("{base}{other}"), DERIVED);
             }

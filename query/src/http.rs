@@ -50,7 +50,6 @@ impl App {
     }
 
     /// The router.
-    #[must_use]
     pub fn router(self) -> Router {
         Router::new()
             .route("/v1/ask", post(ask_post).get(ask_get))
@@ -280,7 +279,12 @@ async fn ask_post(
     let body = body.map_err(|e| {
         if e.status() == StatusCode::PAYLOAD_TOO_LARGE {
             let message = format!("the body is larger than {BODY_BYTES_MAX} bytes");
-            return ApiError::new(e.status(), "body_too_large", message, "paste the lines that matter");
+            return ApiError::new(
+                e.status(),
+                "body_too_large",
+                message,
+                "paste the lines that matter",
+            );
         }
         bad_request("bad_body", e.body_text())
     })?;

@@ -10,15 +10,15 @@
 
 pub mod citation;
 pub mod cli;
+pub mod compose;
 pub mod config;
 pub mod corpus;
-pub mod expand;
 pub mod engine;
+pub mod expand;
 pub mod forge_link;
 pub mod gate;
 pub mod http;
 pub mod passage;
-pub mod compose;
 pub mod question;
 pub mod reply;
 pub mod retrieve;

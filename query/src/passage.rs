@@ -64,7 +64,8 @@ pub fn whole(chunk: &Chunk, section: &Section) -> Passage {
     let mut content = all.iter().filter(|b| b.kind != BlockKind::Heading);
     let first = content.next();
     let last = content.next_back().or(first);
-    let range = first.zip(last).map_or(0..text.body.trim_end().len(), |(f, l)| f.range.start..l.range.end);
+    let range =
+        first.zip(last).map_or(0..text.body.trim_end().len(), |(f, l)| f.range.start..l.range.end);
     text.passage(&range, &[])
 }
 
@@ -253,7 +254,7 @@ fn blocks_of_code(passage: &str) -> Vec<String> {
                 }
             }
             Event::End(TagEnd::CodeBlock) => {
-                code.extend(open.take().map(|b| b.trim_end().to_owned()))
+                code.extend(open.take().map(|b| b.trim_end().to_owned()));
             }
             _ => {}
         }

@@ -9,7 +9,10 @@ fn rounded<S: serde::Serializer>(value: &f32, serializer: S) -> Result<S::Ok, S:
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
-fn rounded_option<S: serde::Serializer>(value: &Option<f32>, serializer: S) -> Result<S::Ok, S::Error> {
+fn rounded_option<S: serde::Serializer>(
+    value: &Option<f32>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match value {
         Some(value) => serializer.serialize_some(&round4(*value)),
         None => serializer.serialize_none(),

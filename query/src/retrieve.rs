@@ -164,7 +164,10 @@ fn query_terms(terms: &[LookedUp], corpus: &Corpus) -> Vec<QueryTerm> {
 
 fn query_term(t: &LookedUp, factor: f32, corpus: &Corpus) -> QueryTerm {
     if t.term.kind == TermKind::Whole {
-        return QueryTerm { forms: vec![(TextField::Ident, t.term.surface.clone(), 1.0)], weight: factor };
+        return QueryTerm {
+            forms: vec![(TextField::Ident, t.term.surface.clone(), 1.0)],
+            weight: factor,
+        };
     }
     let (stem, surface, weight) = match &t.corrected {
         Some(word) => (word.as_str(), word.as_str(), factor * 0.8),
@@ -195,9 +198,11 @@ pub fn retrieve(
     tuning: &Tuning,
 ) -> Result<Retrieved, LexicalError> {
     let terms = look_up(question, corpus);
-    let lexical = corpus.generation.lexical.search(&query_terms(&terms, corpus), &tuning.fields, scope)?;
+    let lexical =
+        corpus.generation.lexical.search(&query_terms(&terms, corpus), &tuning.fields, scope)?;
     let by_section: FxHashMap<u32, LexicalHit> = lexical.iter().map(|h| (h.section, *h)).collect();
-    let mut sections: FxHashSet<u32> = lexical.iter().take(tuning.depth).map(|h| h.section).collect();
+    let mut sections: FxHashSet<u32> =
+        lexical.iter().take(tuning.depth).map(|h| h.section).collect();
     let dense = corpus.generation.vectors.as_ref().zip(vector);
     if let Some((vectors, vector)) = dense {
         let serves = corpus.generation.manifest.graph.filter(|g| g.serves);
@@ -246,7 +251,8 @@ fn covered(weights: &[f32], matched: u64) -> f32 {
 /// best with text.
 fn section_cosines(vectors: &VectorIndex, section: u32, question: &[f32]) -> (f32, f32, f32) {
     let sections = vectors.sections();
-    let windows = sections.partition_point(|s| *s < section)..sections.partition_point(|s| *s <= section);
+    let windows =
+        sections.partition_point(|s| *s < section)..sections.partition_point(|s| *s <= section);
     let cosines: Vec<f32> = windows.map(|w| dot_f32(vectors.row(w), question)).collect();
     let heading = cosines.first().copied().unwrap_or(0.0);
     let body = cosines.iter().skip(1).copied().reduce(f32::max).unwrap_or(heading);
@@ -293,13 +299,16 @@ pub fn fuse(hits: &mut Vec<Hit>, arm: Arm, tuning: &Tuning) {
     ];
     let has_vectors = hits.iter().any(|h| h.cosine.is_some());
     let share = if has_vectors { tuning.lexical_share } else { 1.0 };
-    let ranks = if arm == Arm::Rrf { Some((ranks(hits, |h| h.bm25.0), ranks(hits, cosine))) } else { None };
+    let ranks =
+        if arm == Arm::Rrf { Some((ranks(hits, |h| h.bm25.0), ranks(hits, cosine))) } else { None };
     for (at, hit) in hits.iter_mut().enumerate() {
         hit.fused = FusedScore(match arm {
             Arm::Bm25 => hit.bm25.0 / bm25_best,
             Arm::Dense => cosine(hit) / cosine_best,
             Arm::Rrf => ranks.as_ref().map_or(0.0, |(b, c)| reciprocal(b[at]) + reciprocal(c[at])),
-            Arm::Convex => share * hit.bm25.0 / bm25_best + (1.0 - share) * cosine(hit) / cosine_best,
+            Arm::Convex => {
+                share * hit.bm25.0 / bm25_best + (1.0 - share) * cosine(hit) / cosine_best
+            }
             Arm::Hybrid => linear(&features(hit), &divisors, &tuning.ranker),
         });
     }
@@ -309,8 +318,13 @@ pub fn fuse(hits: &mut Vec<Hit>, arm: Arm, tuning: &Tuning) {
 }
 
 /// The weighted mean of the features, each divided by the best of its kind.
-fn linear(features: &[f32; FEATURES.len()], divisors: &[f32; FEATURES.len()], weights: &[f32; FEATURES.len()]) -> f32 {
-    let sum: f32 = features.iter().zip(divisors).zip(weights).map(|((f, d), w)| w * (f.max(0.0) / d)).sum();
+fn linear(
+    features: &[f32; FEATURES.len()],
+    divisors: &[f32; FEATURES.len()],
+    weights: &[f32; FEATURES.len()],
+) -> f32 {
+    let sum: f32 =
+        features.iter().zip(divisors).zip(weights).map(|((f, d), w)| w * (f.max(0.0) / d)).sum();
     sum / weights.iter().sum::<f32>().max(1e-6)
 }
 

@@ -42,6 +42,9 @@ pub struct Request {
     pub explain: bool,
 }
 
+/// A section that was found, with its raw BM25 and cosine.
+pub type SearchResult = (Citation, f32, Option<f32>);
+
 /// Why there is no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
@@ -159,7 +162,8 @@ impl Service {
             return Ok(());
         }
         let corpora = self.snapshot().corpora();
-        let needed: Vec<_> = corpora.iter().filter_map(|c| c.generation.manifest.embedder.clone()).collect();
+        let needed: Vec<_> =
+            corpora.iter().filter_map(|c| c.generation.manifest.embedder.clone()).collect();
         let loaded = self.embedder();
         let fits = loaded.as_ref().is_some_and(|l| needed.iter().any(|n| n == l.id()));
         let Some(first) = needed.first().filter(|_| !fits) else { return Ok(()) };
@@ -192,10 +196,10 @@ impl Service {
 
     /// Looks for newer generations and swaps them in.
     pub fn refresh(&self) {
-        if self.look() {
-            if let Err(e) = self.load_embedder() {
-                tracing::error!("{e}; only words are searched");
-            }
+        if self.look()
+            && let Err(e) = self.load_embedder()
+        {
+            tracing::error!("{e}; only words are searched");
         }
     }
 
@@ -277,10 +281,7 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::ask`].
-    pub fn search(
-        &self,
-        request: &Request,
-    ) -> Result<(Vec<(Citation, f32, Option<f32>)>, Provenance), AskError> {
+    pub fn search(&self, request: &Request) -> Result<(Vec<SearchResult>, Provenance), AskError> {
         let question = Question::parse(&request.question)?;
         let k = checked_k(request.k)?;
         let snapshot = self.snapshot();
@@ -312,7 +313,11 @@ impl Service {
     }
 
     /// The open corpora that a scope can mean.
-    fn corpora(&self, snapshot: &Snapshot, scope: Option<&str>) -> Result<Vec<Arc<Corpus>>, AskError> {
+    fn corpora(
+        &self,
+        snapshot: &Snapshot,
+        scope: Option<&str>,
+    ) -> Result<Vec<Arc<Corpus>>, AskError> {
         let mut corpora = snapshot.corpora();
         if let Some(name) = scope.and_then(|s| s.strip_prefix("repo:")) {
             if !snapshot.repos.iter().any(|r| r.repo.name == name) {

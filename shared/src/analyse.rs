@@ -111,7 +111,8 @@ fn trim(atom: &str) -> &str {
 
 fn atom_terms(atom: &str, position: u32, terms: &mut Vec<Term>) {
     let atom = strip_possessive(atom);
-    if atom.chars().all(|c| c.is_alphabetic() || matches!(c, '\'' | '’')) && !has_inner_case(atom) {
+    if atom.chars().all(|c| c.is_alphabetic() || matches!(c, '\'' | '’')) && !has_inner_case(atom)
+    {
         push_word(atom, position, false, terms);
         return;
     }

@@ -12,16 +12,16 @@ use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWrite
 use tantivy::directory::{
     DirectoryLock, FileHandle, Lock, MmapDirectory, WatchCallback, WatchHandle, WritePtr,
 };
+use tantivy::postings::Postings;
 use tantivy::schema::{
     Field, FieldType, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
 };
-use tantivy::postings::Postings;
-use tantivy::{DocSet, TERMINATED};
 use tantivy::tokenizer::{PreTokenizedString, Token};
 use tantivy::{
     Directory, Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, Searcher,
     TantivyDocument,
 };
+use tantivy::{DocSet, TERMINATED};
 
 /// The text fields, in the order of [`Fields::text`].
 pub const FIELD_NAMES: [&str; 5] = ["title", "trail", "body", "code", "ident"];
@@ -215,7 +215,9 @@ impl LexicalIndex {
         let index = Index::open(directory).map_err(at(path))?;
         let (expected, fields) = schema();
         let found = index.schema();
-        if let Some((_, entry)) = expected.fields().find(|(f, e)| !same_field(&found, *f, e.name(), e.field_type())) {
+        if let Some((_, entry)) =
+            expected.fields().find(|(f, e)| !same_field(&found, *f, e.name(), e.field_type()))
+        {
             let message = format!("its field `{}` is missing or of another kind", entry.name());
             return Err(at(path)(tantivy::TantivyError::SchemaError(message)));
         }
@@ -245,9 +247,14 @@ impl LexicalIndex {
     ///
     /// # Errors
     /// When the index cannot be read.
-    pub fn for_each_term(&self, field: TextField, mut visit: impl FnMut(&str, u64)) -> Result<(), LexicalError> {
+    pub fn for_each_term(
+        &self,
+        field: TextField,
+        mut visit: impl FnMut(&str, u64),
+    ) -> Result<(), LexicalError> {
         for segment in self.reader.searcher().segment_readers() {
-            let inverted = segment.inverted_index(self.fields.text[field as usize]).map_err(at(&self.path))?;
+            let inverted =
+                segment.inverted_index(self.fields.text[field as usize]).map_err(at(&self.path))?;
             let mut stream = inverted.terms().stream().map_err(|e| at(&self.path)(e.into()))?;
             while stream.advance() {
                 if let Ok(text) = std::str::from_utf8(stream.key()) {
@@ -288,7 +295,8 @@ impl LexicalIndex {
                     if frequency[at] == 0.0 {
                         touched.push(section);
                     }
-                    frequency[at] += (weight * tf / self.norms[*field as usize][at]).max(f32::MIN_POSITIVE);
+                    frequency[at] +=
+                        (weight * tf / self.norms[*field as usize][at]).max(f32::MIN_POSITIVE);
                     matched[at][0] |= bit;
                     matched[at][1] |= if heading { bit } else { 0 };
                 })
@@ -315,11 +323,20 @@ impl LexicalIndex {
         Ok(hits)
     }
 
-    fn postings(&self, searcher: &Searcher, field: TextField, form: &str, mut visit: impl FnMut(u32, f32)) -> tantivy::Result<()> {
+    fn postings(
+        &self,
+        searcher: &Searcher,
+        field: TextField,
+        form: &str,
+        mut visit: impl FnMut(u32, f32),
+    ) -> tantivy::Result<()> {
         let term = tantivy::Term::from_field_text(self.fields.text[field as usize], form);
         for (segment, sections) in searcher.segment_readers().iter().zip(&self.sections) {
             let inverted = segment.inverted_index(self.fields.text[field as usize])?;
-            let Some(mut postings) = inverted.read_postings(&term, IndexRecordOption::WithFreqs)? else { continue };
+            let Some(mut postings) = inverted.read_postings(&term, IndexRecordOption::WithFreqs)?
+            else {
+                continue;
+            };
             let mut doc = postings.doc();
             while doc != TERMINATED {
                 #[expect(clippy::cast_precision_loss, reason = "term frequencies are small")]
@@ -340,7 +357,8 @@ pub fn idf(sections: usize, holding: usize) -> f32 {
 }
 
 fn read_sections(reader: &IndexReader, path: &Path) -> Result<Vec<Vec<u32>>, LexicalError> {
-    let damaged = || at(path)(tantivy::TantivyError::SchemaError("its sections are not numbered".into()));
+    let damaged =
+        || at(path)(tantivy::TantivyError::SchemaError("its sections are not numbered".into()));
     let count = reader.searcher().num_docs();
     let mut seen = vec![false; usize::try_from(count).unwrap_or(0)];
     let mut all = Vec::new();
@@ -348,7 +366,8 @@ fn read_sections(reader: &IndexReader, path: &Path) -> Result<Vec<Vec<u32>>, Lex
         let column = segment.fast_fields().u64("section").map_err(at(path))?;
         let mut sections = Vec::with_capacity(segment.max_doc() as usize);
         for doc in 0..segment.max_doc() {
-            let section = column.first(doc).and_then(|s| u32::try_from(s).ok()).ok_or_else(damaged)?;
+            let section =
+                column.first(doc).and_then(|s| u32::try_from(s).ok()).ok_or_else(damaged)?;
             let first = seen.get_mut(section as usize).is_some_and(|s| !std::mem::replace(s, true));
             if !first {
                 return Err(damaged());
@@ -361,7 +380,11 @@ fn read_sections(reader: &IndexReader, path: &Path) -> Result<Vec<Vec<u32>>, Lex
 }
 
 #[expect(clippy::cast_precision_loss, reason = "lengths are far below 2^24")]
-fn read_norms(reader: &IndexReader, fields: &Fields, sections: &[Vec<u32>]) -> tantivy::Result<[Vec<f32>; 5]> {
+fn read_norms(
+    reader: &IndexReader,
+    fields: &Fields,
+    sections: &[Vec<u32>],
+) -> tantivy::Result<[Vec<f32>; 5]> {
     let count: usize = sections.iter().map(Vec::len).sum();
     let mut norms: [Vec<f32>; 5] = std::array::from_fn(|_| vec![1.0; count]);
     for field in TEXT_FIELDS {
@@ -464,7 +487,10 @@ mod tests {
         let (_dir, index) = index(&[("alpha beta", "gamma"), ("alpha", "")]);
         let code = QueryTerm { forms: vec![(TextField::Code, "gamma".into(), 1.0)], weight: 1.0 };
         let hits = index.search(&[body("alpha"), body("beta"), code], &[1.0; 5], &(0..2)).unwrap();
-        assert_eq!(hits.iter().map(|h| (h.section, h.matched)).collect::<Vec<_>>(), [(0, 0b111), (1, 0b001)]);
+        assert_eq!(
+            hits.iter().map(|h| (h.section, h.matched)).collect::<Vec<_>>(),
+            [(0, 0b111), (1, 0b001)]
+        );
         assert!(hits[0].score.0 > hits[1].score.0);
     }
 

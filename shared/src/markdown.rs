@@ -219,10 +219,11 @@ pub fn blocks(markdown: &str) -> Vec<Block> {
             Event::Start(tag) => {
                 if depth == 0 {
                     blocks.push(Block { kind: kind_of(&tag), range, items: Vec::new() });
-                } else if depth == 1 && matches!(tag, Tag::Item | Tag::TableRow | Tag::TableHead) {
-                    if let Some(block) = blocks.last_mut() {
-                        block.items.push(range);
-                    }
+                } else if depth == 1
+                    && matches!(tag, Tag::Item | Tag::TableRow | Tag::TableHead)
+                    && let Some(block) = blocks.last_mut()
+                {
+                    block.items.push(range);
                 }
                 depth += 1;
             }

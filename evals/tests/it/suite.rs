@@ -7,9 +7,9 @@ use serde_json::Value;
 fn nothing_is_approved_until_it_is() {
     let fixture = Fixture::new();
     fixture.run(&[]).expect(1).says("gold section was never approved").says("no baseline");
-    fixture.run(&["--approve"]).expect(1).is_silent_on("approved").says("no baseline");
+    fixture.run(&["--approve"]).expect(1).stays_silent_on("approved").says("no baseline");
     fixture.run(&["--update-baseline"]).expect(0);
-    fixture.run(&[]).expect(0).is_silent_on("never approved").is_silent_on("baseline (");
+    fixture.run(&[]).expect(0).stays_silent_on("never approved").stays_silent_on("baseline (");
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn a_changed_gold_section_fails_its_case_until_it_is_approved() {
         .run(&[])
         .expect(1)
         .says("gold section changed, run with --approve: restore.md#Restore the nightly dump");
-    fixture.run(&["--approve"]).expect(0).is_silent_on("gold section changed");
+    fixture.run(&["--approve"]).expect(0).stays_silent_on("gold section changed");
     fixture.run(&[]).expect(0);
 }
 
@@ -29,7 +29,7 @@ fn a_change_elsewhere_and_blank_lines_break_nothing() {
     let fixture = Fixture::approved();
     fixture.replace("tree/other.md", "of note", "at all");
     fixture.replace("tree/restore.md", "\nIt takes", "\n\nIt takes");
-    fixture.run(&[]).expect(0).is_silent_on("gold section");
+    fixture.run(&[]).expect(0).stays_silent_on("gold section");
 }
 
 #[test]

@@ -118,7 +118,7 @@ impl Ran {
     }
 
     /// Checks that something is not said.
-    pub(crate) fn is_silent_on(self, what: &str) -> Self {
+    pub(crate) fn stays_silent_on(self, what: &str) -> Self {
         assert!(!self.stdout.contains(what), "`{what}` in\n{}", self.stdout);
         self
     }

@@ -11,14 +11,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use walkdir::WalkDir;
 
+/// What was found, and the paths that could not be listed, each with the reason.
+pub type Listing = (Vec<Candidate>, Vec<(Vec<u8>, String)>);
+
 /// Lists the candidates beneath `root`; a directory that cannot be read is reported by its path.
 ///
 /// # Errors
 /// When `root` itself cannot be listed.
-pub fn list(
-    root: &Path,
-    selection: &Selection,
-) -> Result<(Vec<Candidate>, Vec<(Vec<u8>, String)>), SourceError> {
+pub fn list(root: &Path, selection: &Selection) -> Result<Listing, SourceError> {
     std::fs::read_dir(root).at("list", root)?;
     let (mut candidates, mut failed) = (Vec::new(), Vec::new());
     let relative =

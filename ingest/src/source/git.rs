@@ -74,8 +74,10 @@ pub fn local_state(
             let branches = branches(repository, path)?;
             return match branches.as_slice() {
                 [] => Ok(State { commit: None, branch: None }),
-                [only] => branch_state(repository, only)
-                    .ok_or_else(|| SourceError::NoDefault { url: path.display().to_string(), branches }),
+                [only] => branch_state(repository, only).ok_or_else(|| SourceError::NoDefault {
+                    url: path.display().to_string(),
+                    branches,
+                }),
                 _ => Err(SourceError::NoDefault { url: path.display().to_string(), branches }),
             };
         }
@@ -93,12 +95,9 @@ fn branch_state(repository: &Repository, branch: &str) -> Option<State> {
 
 /// The names of at most 20 branches, sorted.
 fn branches(repository: &Repository, path: &Path) -> Result<Vec<String>, SourceError> {
-    let found =
-        repository.branches(Some(git2::BranchType::Local)).map_err(|e| broken(path, &e))?;
-    let mut names: Vec<String> = found
-        .flatten()
-        .filter_map(|(b, _)| b.name().ok().flatten().map(printable))
-        .collect();
+    let found = repository.branches(Some(git2::BranchType::Local)).map_err(|e| broken(path, &e))?;
+    let mut names: Vec<String> =
+        found.flatten().filter_map(|(b, _)| b.name().ok().flatten().map(printable)).collect();
     names.sort();
     names.truncate(20);
     Ok(names)
@@ -133,37 +132,20 @@ pub fn list(
                 path.push(b'/');
             }
             path.extend_from_slice(entry.name_bytes());
-            match entry.filemode() & 0o170_000 {
-                MODE_TREE if path.len() > DOC_PATH_BYTES_MAX => {
-                    candidates.push(Candidate {
-                        path,
-                        kind: CandidateKind::Skipped(SkipReason::InvalidPath),
-                    });
+            let skipped = |reason| Some(CandidateKind::Skipped(reason));
+            let kind = match entry.filemode() & 0o170_000 {
+                MODE_TREE if path.len() > DOC_PATH_BYTES_MAX => skipped(SkipReason::InvalidPath),
+                MODE_TREE if selection.enters(&String::from_utf8_lossy(&path)) => {
+                    pending.push((path, entry.id()));
+                    continue;
                 }
-                MODE_TREE => {
-                    if selection.enters(&String::from_utf8_lossy(&path)) {
-                        pending.push((path, entry.id()));
-                    }
-                }
-                MODE_LINK if may_hide(selection, &path) => {
-                    candidates.push(Candidate {
-                        path,
-                        kind: CandidateKind::Skipped(SkipReason::Symlink),
-                    });
-                }
-                MODE_SUBMODULE if may_hide(selection, &path) => {
-                    candidates.push(Candidate {
-                        path,
-                        kind: CandidateKind::Skipped(SkipReason::Submodule),
-                    });
-                }
-                MODE_LINK | MODE_SUBMODULE => {}
-                _ if takes(selection, &path) => {
-                    candidates
-                        .push(Candidate { path, kind: CandidateKind::Blob { id: entry.id() } });
-                }
-                _ => {}
-            }
+                MODE_LINK if may_hide(selection, &path) => skipped(SkipReason::Symlink),
+                MODE_SUBMODULE if may_hide(selection, &path) => skipped(SkipReason::Submodule),
+                MODE_TREE | MODE_LINK | MODE_SUBMODULE => None,
+                _ if takes(selection, &path) => Some(CandidateKind::Blob { id: entry.id() }),
+                _ => None,
+            };
+            candidates.extend(kind.map(|kind| Candidate { path, kind }));
         }
     }
     sort(&mut candidates);

@@ -268,7 +268,11 @@ impl Negotiation {
         }
         let home = CString::new(home.as_os_str().as_bytes())
             .map_err(|e| HostKeyError::Library(e.to_string()))?;
-        if set_home(home.as_ptr()) { Ok(Self(())) } else { Err(HostKeyError::Library("libgit2 takes no home directory".into())) }
+        if set_home(home.as_ptr()) {
+            Ok(Self(()))
+        } else {
+            Err(HostKeyError::Library("libgit2 takes no home directory".into()))
+        }
     }
 }
 

@@ -81,9 +81,8 @@ impl<'a> Mirror<'a> {
             .connect_auth(Direction::Fetch, Some(self.callbacks(&trouble)), Some(proxy()))
             .map_err(|e| self.remote_error(&e, trouble.borrow().clone()))?;
         let heads = connection.list().map_err(|e| self.remote_error(&e, None))?;
-        let branch = |h: &RemoteHead<'_>| {
-            Some((name(h)?.strip_prefix(BRANCHES)?.to_owned(), h.oid()))
-        };
+        let branch =
+            |h: &RemoteHead<'_>| Some((name(h)?.strip_prefix(BRANCHES)?.to_owned(), h.oid()));
         let branches: Vec<(String, Oid)> = heads.iter().filter_map(branch).collect();
         let head = heads.iter().find(|h| name(h) == Some(HEAD));
         Ok(Offer {
@@ -203,8 +202,7 @@ impl<'a> Mirror<'a> {
             .remote_callbacks(callbacks)
             .proxy_options(proxy())
             .download_tags(AutotagOption::None);
-        let downloaded =
-            remote.download(&[format!("+{wanted}:{LOCAL_REF}")], Some(&mut options));
+        let downloaded = remote.download(&[format!("+{wanted}:{LOCAL_REF}")], Some(&mut options));
         drop(options);
         if let Some(error) = full.take() {
             return Err(error);
@@ -235,10 +233,7 @@ impl<'a> Mirror<'a> {
     }
 
     fn broken(&self, error: &git2::Error) -> SourceError {
-        SourceError::Repository {
-            path: self.dir.clone(),
-            message: printable(error.message()),
-        }
+        SourceError::Repository { path: self.dir.clone(), message: printable(error.message()) }
     }
 
     fn open_mirror(&self) -> Result<Repository, SourceError> {
@@ -313,7 +308,8 @@ impl<'a> Mirror<'a> {
         });
         let (note, port) = (Rc::clone(trouble), ssh_port(self.url).unwrap_or(22));
         callbacks.certificate_check(move |certificate, host| {
-            let Some(key) = certificate.as_hostkey().and_then(git2::cert::CertHostkey::hostkey) else {
+            let Some(key) = certificate.as_hostkey().and_then(git2::cert::CertHostkey::hostkey)
+            else {
                 return Ok(CertificateCheckStatus::CertificatePassthrough);
             };
             let at = HostPort { host: host.to_owned(), port };
@@ -382,9 +378,8 @@ fn credentials(
     let refuse = |message: String, hint: &str| {
         Err((git2::Error::new(ErrorCode::Auth, ErrorClass::Callback, message), hint.to_owned()))
     };
-    let made = |cred: Result<Cred, git2::Error>| {
-        cred.map_err(|e| (e, "check the credentials".to_owned()))
-    };
+    let made =
+        |cred: Result<Cred, git2::Error>| cred.map_err(|e| (e, "check the credentials".to_owned()));
     let user = user.unwrap_or("git");
     if allowed.contains(CredentialType::USERNAME) {
         return made(Cred::username(user));
@@ -456,7 +451,8 @@ fn set_timeout(timeout: std::time::Duration) {
 fn sweep(mirror: &Path) -> Result<(), PathError> {
     for entry in WalkDir::new(mirror).into_iter().flatten() {
         let name = entry.file_name().to_string_lossy();
-        let is_left = name.ends_with(".lock") || name.contains("_git2_") || name.starts_with("tmp_");
+        let is_left =
+            name.ends_with(".lock") || name.contains("_git2_") || name.starts_with("tmp_");
         if is_left && entry.file_type().is_file() {
             fs::remove_file(entry.path()).at("remove", entry.path())?;
         }

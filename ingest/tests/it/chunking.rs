@@ -16,7 +16,8 @@ fn cut(text: &str) -> Vec<Chunk> {
 }
 
 fn parse(bytes: &[u8]) -> document::Document {
-    document::parse(b"dir/page.md", bytes.to_vec(), None, &COUNTER).expect("the document is readable")
+    document::parse(b"dir/page.md", bytes.to_vec(), None, &COUNTER)
+        .expect("the document is readable")
 }
 
 /// The trail of every section, with its lines.
@@ -47,7 +48,11 @@ fn open_fences(text: &str) -> usize {
         let width = line.chars().take_while(|c| *c == mark).count();
         match open {
             None if width >= 3 => open = Some((mark, width)),
-            Some((m, w)) if m == mark && width >= w && line.trim_end().chars().all(|c| c == mark) => open = None,
+            Some((m, w))
+                if m == mark && width >= w && line.trim_end().chars().all(|c| c == mark) =>
+            {
+                open = None
+            }
             _ => {}
         }
     }
@@ -60,12 +65,17 @@ fn md_01_comments_in_fences_are_no_headings() {
     assert_eq!(headings(text), ["Disk full", "Free space"]);
     let chunks = cut(text);
     assert_eq!(chunks.len(), 1);
-    assert!(chunks[0].text.contains("## rotate first\nlogrotate -f x\n# then vacuum\n```\n\nDone."));
+    assert!(
+        chunks[0].text.contains("## rotate first\nlogrotate -f x\n# then vacuum\n```\n\nDone.")
+    );
 }
 
 #[test]
 fn md_02_tilde_fences() {
-    assert_eq!(headings("## Restart\n\n~~~sh\n## stop\nsystemctl stop api\n~~~\n\n## Verify\n\nok\n"), ["Restart", "Verify"]);
+    assert_eq!(
+        headings("## Restart\n\n~~~sh\n## stop\nsystemctl stop api\n~~~\n\n## Verify\n\nok\n"),
+        ["Restart", "Verify"]
+    );
 }
 
 #[test]
@@ -79,12 +89,18 @@ fn md_05_an_open_fence_runs_to_the_end_and_is_reported() {
     assert_eq!(document.chunks.len(), 1);
     let warnings: Vec<_> = document.warnings.iter().map(|w| (w.path.as_str(), w.line)).collect();
     assert_eq!(warnings, [("dir/page.md", 3)]);
-    assert!(parse(b"```\nx\n```\n\n~~~\ny\n~~~~\n\n> ```\n> z\n> ```\n\n- ```\n  a\n  ```\n").warnings.is_empty());
+    assert!(
+        parse(b"```\nx\n```\n\n~~~\ny\n~~~~\n\n> ```\n> z\n> ```\n\n- ```\n  a\n  ```\n")
+            .warnings
+            .is_empty()
+    );
 }
 
 #[test]
 fn md_07_fences_in_items_and_quotes_stay_whole() {
-    let chunks = cut("## Failover\n\n1. Promote:\n\n    ```sh\n    ## on replica\n    pg_ctl promote\n    ```\n\n2. Check.\n");
+    let chunks = cut(
+        "## Failover\n\n1. Promote:\n\n    ```sh\n    ## on replica\n    pg_ctl promote\n    ```\n\n2. Check.\n",
+    );
     assert_eq!(trails(&chunks), ["1-10 Failover"]);
 }
 
@@ -100,14 +116,29 @@ fn md_08_a_block_over_the_cap_is_cut_with_its_fence_repeated() {
         assert!(chunk.text.contains("```json\n"), "{}", chunk.text);
         assert!(chunk.tokens as usize <= CHUNK_TOKENS_MAX);
         assert_eq!(chunk.heading_path, ["Top", "Dump"]);
-        assert!(chunk.text.lines().any(|l| l.contains("key_")), "a chunk of fences alone: {}", chunk.text);
+        assert!(
+            chunk.text.lines().any(|l| l.contains("key_")),
+            "a chunk of fences alone: {}",
+            chunk.text
+        );
     }
     let keys: usize = chunks.iter().map(|c| c.text.matches("key_").count()).sum();
     assert_eq!(keys, 3000);
     let line = "QUJD".repeat(10_240);
     let chunks = cut(&format!("## B\n\n```\n{line}\n```\n"));
-    assert!(chunks.iter().all(|c| c.tokens as usize <= CHUNK_TOKENS_MAX && open_fences(&c.text) == 0));
-    let length: usize = chunks.iter().map(|c| c.text.lines().filter(|l| l.starts_with("QUJD") || l.contains("UJDQ")).map(str::len).sum::<usize>()).sum();
+    assert!(
+        chunks.iter().all(|c| c.tokens as usize <= CHUNK_TOKENS_MAX && open_fences(&c.text) == 0)
+    );
+    let length: usize = chunks
+        .iter()
+        .map(|c| {
+            c.text
+                .lines()
+                .filter(|l| l.starts_with("QUJD") || l.contains("UJDQ"))
+                .map(str::len)
+                .sum::<usize>()
+        })
+        .sum();
     assert_eq!(length, line.len());
 }
 
@@ -151,7 +182,10 @@ fn md_14_a_comment_in_a_heading_is_not_its_text() {
 
 #[test]
 fn md_16_quoted_headings_are_text() {
-    assert_eq!(headings("## Incident\n\n> ## quoted title\n> #tag\n\n- # item\n\nreal text\n"), ["Incident"]);
+    assert_eq!(
+        headings("## Incident\n\n> ## quoted title\n> #tag\n\n- # item\n\nreal text\n"),
+        ["Incident"]
+    );
 }
 
 #[test]
@@ -181,16 +215,26 @@ fn md_20_a_heading_without_text_goes_with_what_follows() {
 
 #[test]
 fn md_22_and_23_trails_follow_the_levels() {
-    assert_eq!(trails(&cut("# Doc\n\n### Sub\n\na\n\n## Sec\n\nb\n")), ["1-5 Doc > Sub", "7-9 Doc > Sec"]);
-    assert_eq!(trails(&cut("# Catalog\n\n### alpha\n\na\n\n### beta\n\nb\n")), ["1-5 Catalog > alpha", "7-9 Catalog > beta"]);
+    assert_eq!(
+        trails(&cut("# Doc\n\n### Sub\n\na\n\n## Sec\n\nb\n")),
+        ["1-5 Doc > Sub", "7-9 Doc > Sec"]
+    );
+    assert_eq!(
+        trails(&cut("# Catalog\n\n### alpha\n\na\n\n### beta\n\nb\n")),
+        ["1-5 Catalog > alpha", "7-9 Catalog > beta"]
+    );
 }
 
 #[test]
 fn md_25_every_piece_of_a_long_list_carries_its_heading() {
-    let items: String = (0..300).map(|n| format!("- item {n} with a handful of words in it\n")).collect();
+    let items: String =
+        (0..300).map(|n| format!("- item {n} with a handful of words in it\n")).collect();
     let chunks = cut(&format!("# T\n\n## Success criteria\n\n{items}"));
     assert!(chunks.len() > 2);
-    assert!(chunks.iter().all(|c| c.heading_path == ["T", "Success criteria"] && c.tokens as usize <= CHUNK_TOKENS_MAX));
+    assert!(
+        chunks.iter().all(|c| c.heading_path == ["T", "Success criteria"]
+            && c.tokens as usize <= CHUNK_TOKENS_MAX)
+    );
     for chunk in &chunks {
         assert!(chunk.text.matches("- item").count() > 1, "{}", chunk.text);
     }
@@ -199,10 +243,16 @@ fn md_25_every_piece_of_a_long_list_carries_its_heading() {
 #[test]
 fn md_26_tables_are_cut_between_rows_with_their_header() {
     let rows: String = (0..200).map(|n| format!("| {n} | tcp | service-{n}.example |\n")).collect();
-    let chunks = cut(&format!("## Ports\n\nAll of them:\n\n| port | proto | owner |\n|---|---|---|\n{rows}\nAfter.\n"));
+    let chunks = cut(&format!(
+        "## Ports\n\nAll of them:\n\n| port | proto | owner |\n|---|---|---|\n{rows}\nAfter.\n"
+    ));
     assert!(chunks.len() > 3);
     for chunk in &chunks {
-        assert!(chunk.text.contains("| port | proto | owner |\n|---|---|---|\n| "), "{}", chunk.text);
+        assert!(
+            chunk.text.contains("| port | proto | owner |\n|---|---|---|\n| "),
+            "{}",
+            chunk.text
+        );
     }
     for n in 0..200 {
         let row = format!("| {n} | tcp | service-{n}.example |");
@@ -217,7 +267,10 @@ fn md_28_definitions_go_where_they_are_used() {
     let text = "## Dash\n\nSee [board][d] and note[^1].\n\n## Other\n\nx\n\n[d]: https://example.com/d\n[^1]: only in region b\n";
     let chunks = cut(text);
     assert_eq!(chunks.len(), 2);
-    assert!(chunks[0].text.contains("https://example.com/d") && chunks[0].text.contains("only in region b"));
+    assert!(
+        chunks[0].text.contains("https://example.com/d")
+            && chunks[0].text.contains("only in region b")
+    );
     assert_eq!(own_lines(&chunks[0]), ["## Dash", "", "See [board][d] and note[^1]."]);
     assert!(chunks[1].text.contains('x'));
 }
@@ -240,7 +293,12 @@ fn md_29_hostile_input_takes_linear_time() {
         let document = document::parse(b"x.md", text.clone().into_bytes(), None, &COUNTER);
         assert!(document.is_ok(), "{name}");
         // Not a benchmark: a quadratic parser needs minutes for these.
-        assert!(started.elapsed().as_secs() < 20, "{name} took {:?} for {} bytes", started.elapsed(), text.len());
+        assert!(
+            started.elapsed().as_secs() < 20,
+            "{name} took {:?} for {} bytes",
+            started.elapsed(),
+            text.len()
+        );
     }
 }
 

@@ -1,8 +1,8 @@
 //! Git sources: real remotes over file, git and ssh, hostile trees and hostile servers.
 
 use crate::support::{
-    Entry, Remote, Run, Running, Server, World, advertise, git_daemon, is_root, names, noise, serve,
-    serve_part, skip,
+    Entry, Remote, Run, Running, Server, World, advertise, git_daemon, is_root, names, noise,
+    serve, serve_part, skip,
 };
 use git2::Oid;
 use std::fs;
@@ -311,7 +311,8 @@ mod daemon {
     fn large(world: &World) -> Remote {
         let remote = world.remote("remote.git", "main");
         let text = noise(400_000, 7);
-        let files: Vec<(String, &str)> = (0..5).map(|n| (format!("{n}.md"), text.as_str())).collect();
+        let files: Vec<(String, &str)> =
+            (0..5).map(|n| (format!("{n}.md"), text.as_str())).collect();
         let files: Vec<(&str, &str)> = files.iter().map(|(n, t)| (n.as_str(), *t)).collect();
         remote.commit("main", &files);
         for n in 0..5 {
@@ -342,10 +343,11 @@ mod daemon {
         remote.head("gone");
         world.ingest(&url(&server), &[]).expect(0, "up_to_date");
         remote.commit("other", GUIDE);
-        world
-            .ingest(&url(&server), &[])
-            .expect(1, "failed")
-            .says(&["HEAD", "other, trunk", "--branch"]);
+        world.ingest(&url(&server), &[]).expect(1, "failed").says(&[
+            "HEAD",
+            "other, trunk",
+            "--branch",
+        ]);
     }
 
     #[test]
@@ -426,7 +428,8 @@ mod daemon {
         let tip = remote.repository.refname_to_id("refs/heads/main").unwrap();
         assert_eq!(run.commit(), Some(tip.to_string()));
         let packs = names(&world.data().join("source/mirror.git/objects/pack"));
-        let whole = |n: &String| n.starts_with("pack-") && (n.ends_with(".pack") || n.ends_with(".idx"));
+        let whole =
+            |n: &String| n.starts_with("pack-") && (n.ends_with(".pack") || n.ends_with(".idx"));
         assert!(packs.iter().all(whole), "{packs:?}");
     }
 
@@ -665,7 +668,8 @@ mod ssh {
         fs::create_dir_all(&home).unwrap();
         let file = home.join("known_hosts");
         fs::write(&file, sshd.line("host_rsa")).unwrap();
-        let hashed = sshd.world.hermetic("ssh-keygen").arg("-q").arg("-H").arg("-f").arg(&file).status();
+        let hashed =
+            sshd.world.hermetic("ssh-keygen").arg("-q").arg("-H").arg("-f").arg(&file).status();
         assert!(hashed.unwrap().success() && fs::read(&file).unwrap().starts_with(b"|1|"));
         let run = sshd.world.ingest(&sshd.url(), &["--ssh-key", "deploy"]);
         run.expect(0, "up_to_date");
@@ -688,7 +692,13 @@ mod ssh {
         sshd.know(&["other.example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA\n".to_owned()]);
         let host = format!("[127.0.0.1]:{port}");
         let scan = format!("ssh-keyscan -p {port} 127.0.0.1");
-        sshd.ingest("deploy").expect(1, "failed").says(&[&host, "known", "hint: ", &scan, "--known-hosts"]);
+        sshd.ingest("deploy").expect(1, "failed").says(&[
+            &host,
+            "known",
+            "hint: ",
+            &scan,
+            "--known-hosts",
+        ]);
         let run = sshd.world.ingest(&sshd.url(), &["--ssh-key", "deploy"]);
         run.expect(1, "failed").says(&[&host, "hint: ", &scan]);
         let args = ["--ssh-key", "deploy", "--known-hosts", "nowhere"];
@@ -1092,7 +1102,10 @@ mod directory {
         let run = world.ingest("second", &["--change-source"]).expect(0, "published");
         assert!(run.commit().is_some());
         let says = ["has no branch `gone`", "refs/heads/gone", "it has: main"];
-        world.ingest("tree", &["--change-source", "--branch", "gone"]).expect(1, "failed").says(&says);
+        world
+            .ingest("tree", &["--change-source", "--branch", "gone"])
+            .expect(1, "failed")
+            .says(&says);
     }
 
     #[test]
@@ -1138,7 +1151,10 @@ mod directory {
         assert_eq!(run.commit(), None);
         let manifest = world.generation().manifest;
         assert!(manifest.tree_hash.is_some() && manifest.forge.is_none());
-        assert_eq!((world.documents(), world.stored("a.md")), (vec!["a.md".into()], "# Edited\n".into()));
+        assert_eq!(
+            (world.documents(), world.stored("a.md")),
+            (vec!["a.md".into()], "# Edited\n".into())
+        );
         world.ingest("tree/docs", &[]).expect(0, "up_to_date");
         write(&tree.join("docs/a.md"), "# Again!\n");
         let run = world.ingest("tree/docs", &[]).expect(0, "published");
@@ -1201,7 +1217,7 @@ mod directory {
         write(&dir.join("closed.md"), "# Closed\n");
         write(&dir.join("vault/b.md"), "# B\n");
         for name in ["closed.md", "vault"] {
-            fs::set_permissions(dir.join(name), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(dir.join(name), fs::Permissions::from_mode(0o000)).unwrap();
         }
         // Root reads everything, so the program runs as nobody.
         let command = |world: &World| {
@@ -1216,7 +1232,8 @@ mod directory {
             command
         };
         if is_root() {
-            let status = Command::new("chown").args(["-R", "65534:65534"]).arg(world.path("")).status();
+            let status =
+                Command::new("chown").args(["-R", "65534:65534"]).arg(world.path("")).status();
             assert!(status.unwrap().success());
         }
         let run = world.finish(command(&world).output().unwrap()).expect(3, "published");

@@ -200,7 +200,8 @@ mod settings {
         let file = "source = \"by-file\"\ndata = \"data\"\nembedder = \"none\"\n\
                     exclude = [\"no.md\"]\nchange_source = true\n";
         // Some keys may not be in a file; then they are flags.
-        let file = if accepts(&world, file) { file } else { &file.replace("change_source = true\n", "") };
+        let file =
+            if accepts(&world, file) { file } else { &file.replace("change_source = true\n", "") };
         fs::write(world.path("i.toml"), file).unwrap();
         let run = |args: &[&str], variables: &[(&str, &str)]| {
             let mut command = bare(&world, &["--config", "i.toml", "--change-source"]);
@@ -220,7 +221,8 @@ mod settings {
 
     fn accepts(world: &World, file: &str) -> bool {
         fs::write(world.path("try.toml"), file).unwrap();
-        let output = bare(world, &["--config", "try.toml", "--source", "nowhere"]).output().unwrap();
+        let output =
+            bare(world, &["--config", "try.toml", "--source", "nowhere"]).output().unwrap();
         !String::from_utf8_lossy(&output.stderr).contains("unknown key")
     }
 
@@ -299,13 +301,19 @@ mod settings {
         let world = ingested();
         let generation = world.last_run()["generation"].clone();
         world.age_last_run();
-        fs::write(world.path("i.toml"), "data = \"data\"\nsource = \"source\"\ninclude = [\"[\"]\n")
-            .unwrap();
+        fs::write(
+            world.path("i.toml"),
+            "data = \"data\"\nsource = \"source\"\ninclude = [\"[\"]\n",
+        )
+        .unwrap();
         fails(bare(&world, &["--config", "i.toml"]), &["not a glob"]);
         let last = world.last_run();
         assert_eq!(last["outcome"], "failed");
         assert!(last["error"].as_str().unwrap().contains("not a glob"), "{last}");
-        assert_eq!((&last["generation"], &last["source_checked_at"]), (&generation, &LONG_AGO.into()));
+        assert_eq!(
+            (&last["generation"], &last["source_checked_at"]),
+            (&generation, &LONG_AGO.into())
+        );
         // Where nothing was ever ingested, nothing is made.
         fails(bare(&world, &["--data", "typo", "--source", "nowhere"]), &["`nowhere`"]);
         assert!(!world.path("typo").exists());
@@ -334,7 +342,8 @@ mod states {
         rebuilds(&world, &[], "ContentMismatch");
         fs::remove_file(world.path(SOURCE).join("new.md")).unwrap();
         rebuilds(&world, &[], "ContentMismatch");
-        fs::rename(world.path(SOURCE).join("disk.md"), world.path(SOURCE).join("disks.md")).unwrap();
+        fs::rename(world.path(SOURCE).join("disk.md"), world.path(SOURCE).join("disks.md"))
+            .unwrap();
         rebuilds(&world, &[], "ContentMismatch");
         write(&world, "ignored.txt", "not a document");
         world.ingest(SOURCE, &[]).expect(0, "up_to_date");
@@ -344,7 +353,8 @@ mod states {
 
     #[test]
     fn every_kind_of_damage_is_seen_and_repaired() {
-        let damages: [(&str, fn(&Path)); 9] = [
+        type Damage = (&'static str, fn(&Path));
+        let damages: [Damage; 9] = [
             ("a document is gone", |dir| fs::remove_file(dir.join("docs/guide.md")).unwrap()),
             ("chunks are cut", |dir| {
                 let path = dir.join("chunks.jsonl");
@@ -440,7 +450,11 @@ mod commands {
     #[test]
     fn chunks_prints_a_listing_and_stores_nothing() {
         let world = World::new();
-        write(&world, "guide.md", "# Guide\n\nIntro.\n\n## Stop\n\nStop it.\n\n### Hard\n\nKill it.\n");
+        write(
+            &world,
+            "guide.md",
+            "# Guide\n\nIntro.\n\n## Stop\n\nStop it.\n\n### Hard\n\nKill it.\n",
+        );
         write(&world, "other.md", "# Other\n");
         let chunks = |args: &[&str]| {
             let mut command = world.program();
@@ -452,7 +466,10 @@ mod commands {
         assert!(listing.contains("=== guide.md:1-3 Guide ("), "{listing}");
         assert!(listing.contains("=== guide.md:5-11 Guide > Stop ("), "{listing}");
         assert!(listing.contains("--- 9-11 Guide > Stop > Hard\n"), "{listing}");
-        assert!(listing.contains("    Kill it.\n") && listing.contains("=== other.md:1-1"), "{listing}");
+        assert!(
+            listing.contains("    Kill it.\n") && listing.contains("=== other.md:1-1"),
+            "{listing}"
+        );
         let (code, lines, _) = chunks(&["--json", "--path", "guide.md"]);
         assert_eq!(code, 0);
         let chunks_of: Vec<Value> =
@@ -597,7 +614,10 @@ mod embedder {
         let run = world.finish(command(world, library).output().unwrap()).expect(1, "failed");
         run.says(says).says(&["hint: ", "deploy/setup", "--embedder none"]);
         let left = names(&world.data());
-        assert!(left.iter().all(|n| !["generations", "current", "source"].contains(&n.as_str())), "{left:?}");
+        assert!(
+            left.iter().all(|n| !["generations", "current", "source"].contains(&n.as_str())),
+            "{left:?}"
+        );
     }
 
     #[test]
@@ -655,7 +675,15 @@ mod embedder {
         let world = World::new();
         source(&world);
         let mut command = world.program();
-        command.args(["--json", "--source", SOURCE, "--embedder", "no-such-model", "--data", "data"]);
+        command.args([
+            "--json",
+            "--source",
+            SOURCE,
+            "--embedder",
+            "no-such-model",
+            "--data",
+            "data",
+        ]);
         let run = world.finish(command.output().unwrap()).expect(1, "failed");
         run.says(&["`no-such-model` was not found", "/usr/share/runbook-ask/models", "hint: "]);
     }
@@ -676,7 +704,9 @@ mod embedder {
     fn a_library_of_another_kind_is_refused() {
         let world = World::new();
         source(&world);
-        let Some(other) = library(&world, "other.so", "int answer(void) { return 42; }\n") else { return };
+        let Some(other) = library(&world, "other.so", "int answer(void) { return 42; }\n") else {
+            return;
+        };
         refused(&world, &other, &["other.so", "is not ONNX Runtime", "OrtGetApiBase"]);
         let null = "const void *OrtGetApiBase(void) { return 0; }\n";
         let Some(null) = library(&world, "null.so", null) else { return };
@@ -687,7 +717,9 @@ mod embedder {
     fn a_library_that_is_too_old_is_refused_with_both_versions() {
         let world = World::new();
         source(&world);
-        for (version, says) in [("1.20.0", "is ONNX Runtime 1.20.0"), ("rubbish", "is ONNX Runtime rubbish")] {
+        for (version, says) in
+            [("1.20.0", "is ONNX Runtime 1.20.0"), ("rubbish", "is ONNX Runtime rubbish")]
+        {
             let text = format!(
                 "static const char *version(void) {{ return \"{version}\"; }}\n\
                  static const void *api(unsigned v) {{ (void)v; return 0; }}\n\
@@ -730,7 +762,8 @@ mod disk {
             }
             fs::create_dir_all(at).unwrap();
             let size = format!("size={size}");
-            let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at).output();
+            let mounted =
+                Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at).output();
             match mounted {
                 Ok(output) if output.status.success() => Some(Self(at.to_owned())),
                 other => {
@@ -811,7 +844,8 @@ mod disk {
         let over_git = format!("git://{}/remote.git", server.address);
         let packs = shared.data().join("source/mirror.git/objects/pack");
         let before = names(&packs);
-        for (url, free) in [(remote.url(), 12 << 20), (over_git, 14 << 20), (remote.url(), 1 << 20)] {
+        for (url, free) in [(remote.url(), 12 << 20), (over_git, 14 << 20), (remote.url(), 1 << 20)]
+        {
             small.fill_but(free);
             fails_for_want_of_space(&shared, &url, &["--change-source"]);
             assert_eq!(shared.stored("guide.md"), "# Guide\n");

@@ -502,12 +502,8 @@ pub(crate) fn serve_part(
     bytes: usize,
     then: impl FnOnce(),
 ) {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     let questions = connection.try_clone().unwrap();
     let pump = std::thread::spawn(move || carry(questions, to, usize::MAX));
@@ -555,8 +551,7 @@ pub(crate) fn advertise(mut connection: TcpStream, refs: &[(String, String)], ca
     }
     let mut answer = Vec::new();
     for (n, (id, name)) in refs.iter().enumerate() {
-        let capabilities =
-            if n == 0 { format!("\0{capabilities}") } else { String::new() };
+        let capabilities = if n == 0 { format!("\0{capabilities}") } else { String::new() };
         answer.extend(pkt_line(&format!("{id} {name}{capabilities}\n")));
     }
     answer.extend_from_slice(b"0000");
@@ -572,8 +567,7 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(mut command: Command) -> Self {
-        let mut child =
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = child.stderr.take().map(BufReader::new);
         Self { child, stderr }
     }

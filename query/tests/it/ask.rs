@@ -62,14 +62,31 @@ fn every_key_is_there_and_the_answer_is_cited() {
     assert!(reply.answer.contains("pg_restore -d app /var/backups/app.dump"), "{}", reply.answer);
     assert!(reply.answer.contains("never into the live database"), "{}", reply.answer);
     let citation = &reply.citations[0];
-    assert_eq!((citation.path.as_str(), citation.heading.as_str()), ("db/restore.md", "Restore last night's dump"));
+    assert_eq!(
+        (citation.path.as_str(), citation.heading.as_str()),
+        ("db/restore.md", "Restore last night's dump")
+    );
     assert_eq!(citation.heading_path, ["Restore", "Restore last night's dump"]);
     assert_eq!(citation.lines, [5, 9]);
     assert!(reply.citations.len() + reply.related.len() <= 5);
     let json = serde_json::to_value(&reply).unwrap();
     for key in [
-        "id", "answer", "band", "citations", "related", "confidence", "refusal", "generation", "commit", "indexed_at",
-        "source_checked_at", "age_s", "degraded", "route", "session", "took_ms",
+        "id",
+        "answer",
+        "band",
+        "citations",
+        "related",
+        "confidence",
+        "refusal",
+        "generation",
+        "commit",
+        "indexed_at",
+        "source_checked_at",
+        "age_s",
+        "degraded",
+        "route",
+        "session",
+        "took_ms",
     ] {
         assert!(json.get(key).is_some(), "{key} is missing");
     }
@@ -80,7 +97,11 @@ fn every_key_is_there_and_the_answer_is_cited() {
 #[test]
 fn a_refusal_says_what_was_searched() {
     let fixture = Fixture::hybrid(TREE);
-    for question in ["what is the capital of Peru", "how do I reset my bank PIN", "what is our Mongo sharding policy"] {
+    for question in [
+        "what is the capital of Peru",
+        "how do I reset my bank PIN",
+        "what is our Mongo sharding policy",
+    ] {
         let reply = fixture.ask(question);
         assert_ne!(reply.band, Band::Answer, "{question}");
         assert_eq!(reply.answer, "I do not know");
@@ -117,14 +138,32 @@ fn no_text_is_an_error() {
     let fixture = Fixture::lexical(TREE);
     let service = fixture.service();
     for question in [
-        "error: dial tcp 10.0.0.1:8080", "C:\\logs", "\"unbalanced", "foo(", ">>>", "-v", "a AND", "*", "a:(^", "~", "[1 TO",
-        "+-&|!(){}[]^\"~*?:\\/", "the of and", "\u{0}\u{1}x", "🚨🚨", "' OR 1=1 --",
+        "error: dial tcp 10.0.0.1:8080",
+        "C:\\logs",
+        "\"unbalanced",
+        "foo(",
+        ">>>",
+        "-v",
+        "a AND",
+        "*",
+        "a:(^",
+        "~",
+        "[1 TO",
+        "+-&|!(){}[]^\"~*?:\\/",
+        "the of and",
+        "\u{0}\u{1}x",
+        "🚨🚨",
+        "' OR 1=1 --",
     ] {
         let reply = service.ask(&request(question)).unwrap();
         assert!(reply.refusal.is_some() || !reply.citations.is_empty(), "{question}");
     }
-    let trace = (0..300).map(|n| format!("\tat com.example.Class{n}.method{n}(Class{n}.java:{n})\n")).collect::<String>();
-    let reply = service.ask(&request(&format!("java.lang.IllegalStateException: E11000\n{trace}"))).unwrap();
+    let trace = (0..300)
+        .map(|n| format!("\tat com.example.Class{n}.method{n}(Class{n}.java:{n})\n"))
+        .collect::<String>();
+    let reply = service
+        .ask(&request(&format!("java.lang.IllegalStateException: E11000\n{trace}")))
+        .unwrap();
     let first = reply.citations.first().map(|c| c.heading.clone());
     let near = reply.refusal.and_then(|r| r.nearest.first().map(|n| n.heading.clone()));
     assert_eq!(first.or(near).as_deref(), Some("E11000"));
@@ -135,7 +174,9 @@ fn no_text_is_an_error() {
 
 #[test]
 fn a_scope_is_a_prefix_at_a_boundary() {
-    let fixture = Fixture::lexical(&format!("{TREE}//- net2/other.md\n# Other\n\n## More ports\n\nPort 8080 again.\n"));
+    let fixture = Fixture::lexical(&format!(
+        "{TREE}//- net2/other.md\n# Other\n\n## More ports\n\nPort 8080 again.\n"
+    ));
     let service = fixture.service();
     let paths = |scope: &str| {
         let request = Request { scope: Some(scope.into()), k: Some(20), ..request("port 8080") };
@@ -151,7 +192,10 @@ fn a_scope_is_a_prefix_at_a_boundary() {
     assert_eq!(paths("net/ports.md"), ["net/ports.md"]);
     let nowhere = service.search(&Request { scope: Some("ne".into()), ..request("port") });
     assert!(matches!(nowhere, Err(AskError::NoScope(_))));
-    assert!(matches!(service.search(&Request { scope: Some("repo:x".into()), ..request("port") }), Err(AskError::NoRepo(_))));
+    assert!(matches!(
+        service.search(&Request { scope: Some("repo:x".into()), ..request("port") }),
+        Err(AskError::NoRepo(_))
+    ));
 }
 
 #[test]
@@ -203,10 +247,15 @@ fn warnings_and_prerequisites_above_are_shown_with_the_commands() {
 #[test]
 fn a_long_procedure_is_whole_or_says_how_many_steps_follow() {
     let steps = |words: usize| -> String {
-        (1..=40).map(|n| format!("{n}. Turn knob {n} {}\n", "with a steady hand ".repeat(words))).collect()
+        (1..=40)
+            .map(|n| format!("{n}. Turn knob {n} {}\n", "with a steady hand ".repeat(words)))
+            .collect()
     };
     for (words, whole) in [(8, true), (30, false)] {
-        let tree = format!("//- a.md\n# Reactor\n\n## Cool the reactor down\n\nSlowly:\n\n{}", steps(words));
+        let tree = format!(
+            "//- a.md\n# Reactor\n\n## Cool the reactor down\n\nSlowly:\n\n{}",
+            steps(words)
+        );
         let fixture = Fixture::hybrid(&tree);
         let reply = fixture.ask("how do I cool the reactor down");
         assert_eq!(reply.band, Band::Answer);
@@ -215,18 +264,32 @@ fn a_long_procedure_is_whole_or_says_how_many_steps_follow() {
             assert_eq!(shown, 40);
             assert!(!reply.answer.contains("more steps"));
         } else {
-            assert!(shown < 40 && reply.answer.contains(&format!("{} more steps: ", 40 - shown)), "{shown}: {}", reply.answer);
+            assert!(
+                shown < 40 && reply.answer.contains(&format!("{} more steps: ", 40 - shown)),
+                "{shown}: {}",
+                reply.answer
+            );
         }
     }
 }
 
 #[test]
 fn a_fact_in_a_large_table_is_shown_with_its_header() {
-    let rows: String = (9000..9090).map(|n| format!("| {n} | unit-{n}.service | the purpose of number {n} |\n")).collect();
-    let tree = format!("//- p.md\n# Ports\n\n## Units by port\n\n| port | unit | purpose |\n|---|---|---|\n{rows}");
+    let rows: String = (9000..9090)
+        .map(|n| format!("| {n} | unit-{n}.service | the purpose of number {n} |\n"))
+        .collect();
+    let tree = format!(
+        "//- p.md\n# Ports\n\n## Units by port\n\n| port | unit | purpose |\n|---|---|---|\n{rows}"
+    );
     let fixture = Fixture::hybrid(&tree);
     let reply = fixture.ask("which unit opens port 9042");
-    assert_eq!(reply.answer, "| port | unit | purpose |\n|---|---|---|\n| 9042 | unit-9042.service | the purpose of number 9042 |");
-    assert_eq!(reply.citations[0].quote, "| 9042 | unit-9042.service | the purpose of number 9042 |");
+    assert_eq!(
+        reply.answer,
+        "| port | unit | purpose |\n|---|---|---|\n| 9042 | unit-9042.service | the purpose of number 9042 |"
+    );
+    assert_eq!(
+        reply.citations[0].quote,
+        "| 9042 | unit-9042.service | the purpose of number 9042 |"
+    );
     assert_eq!(reply.citations[0].lines, [49, 49]);
 }

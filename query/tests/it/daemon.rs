@@ -8,7 +8,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-const TREE: &str = "//- ports.md\n# Ports\n\n## Ports on app1\n\nThe unit harbor-web.service opens port 8080.\n";
+const TREE: &str =
+    "//- ports.md\n# Ports\n\n## Ports on app1\n\nThe unit harbor-web.service opens port 8080.\n";
 
 fn asked(daemon: &Daemon, question: &str) -> (u16, serde_json::Value) {
     let (status, body) = daemon.post("/v1/ask", &json!({ "question": question }).to_string());
@@ -38,7 +39,12 @@ fn answers_over_http() {
         "GET /v1/ask?q=which+unit+opens+8080 HTTP/1.1\r\nHost: {}\r\nAccept: text/plain\r\nConnection: close\r\n\r\n",
         daemon.address
     ));
-    assert!(text.contains("x-runbook-band: answer") && text.contains("opens port 8080") && text.contains("[1] ports.md"), "{text}");
+    assert!(
+        text.contains("x-runbook-band: answer")
+            && text.contains("opens port 8080")
+            && text.contains("[1] ports.md"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -55,14 +61,39 @@ fn bad_requests_are_told_apart() {
         (ok_headers.clone(), r#"{"qurey":"x"}"#.into(), 400, "bad_json"),
         (ok_headers.clone(), r#"{"question":"x","k":99}"#.into(), 400, "k_out_of_range"),
         (ok_headers.clone(), "{".into(), 400, "bad_json"),
-        (ok_headers.clone(), json!({"question": "x".repeat(70_000)}).to_string(), 413, "question_too_long"),
+        (
+            ok_headers.clone(),
+            json!({"question": "x".repeat(70_000)}).to_string(),
+            413,
+            "question_too_long",
+        ),
         (format!("Host: {host}\r\nContent-Type: text/plain\r\n"), "{}".into(), 415, "not_json"),
         (format!("Host: {host}\r\n"), "{}".into(), 415, "not_json"),
-        ("Host: evil.example\r\nContent-Type: application/json\r\n".into(), "{}".into(), 403, "host_not_allowed"),
-        (format!("Host: {host}.evil.example\r\nContent-Type: application/json\r\n"), "{}".into(), 403, "host_not_allowed"),
-        (format!("{ok_headers}Origin: https://evil.example\r\n"), "{}".into(), 403, "origin_not_allowed"),
+        (
+            "Host: evil.example\r\nContent-Type: application/json\r\n".into(),
+            "{}".into(),
+            403,
+            "host_not_allowed",
+        ),
+        (
+            format!("Host: {host}.evil.example\r\nContent-Type: application/json\r\n"),
+            "{}".into(),
+            403,
+            "host_not_allowed",
+        ),
+        (
+            format!("{ok_headers}Origin: https://evil.example\r\n"),
+            "{}".into(),
+            403,
+            "origin_not_allowed",
+        ),
         (format!("{ok_headers}Origin: null\r\n"), "{}".into(), 403, "origin_not_allowed"),
-        (format!("Host: {host}\r\nHost: {host}\r\nContent-Type: application/json\r\n"), "{}".into(), 400, "bad_host"),
+        (
+            format!("Host: {host}\r\nHost: {host}\r\nContent-Type: application/json\r\n"),
+            "{}".into(),
+            400,
+            "bad_host",
+        ),
     ] {
         let (got, text) = post(&headers, &body);
         assert_eq!(got, status, "{headers}{text}");
@@ -72,8 +103,14 @@ fn bad_requests_are_told_apart() {
     }
     assert_eq!(daemon.get("/nowhere").0, 404);
     assert_eq!(daemon.get("/v1/ask?question=x").0, 400);
-    assert_eq!(daemon.send(&format!("PUT /v1/ask HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).0, 405);
-    let (own, _) = post(&format!("{ok_headers}Origin: http://{host}\r\n"), r#"{"question":"8080"}"#);
+    assert_eq!(
+        daemon
+            .send(&format!("PUT /v1/ask HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"))
+            .0,
+        405
+    );
+    let (own, _) =
+        post(&format!("{ok_headers}Origin: http://{host}\r\n"), r#"{"question":"8080"}"#);
     assert_eq!(own, 200);
 }
 
@@ -92,16 +129,27 @@ fn starts_empty_and_picks_the_first_generation_up() {
     // The directory is removed and made again: the old generation serves until the new one is there.
     std::fs::remove_dir_all(&empty).unwrap();
     assert_eq!(asked(&daemon, "which unit opens 8080").0, 200);
-    fixture.write("//- ports.md\n# Ports\n\n## Ports on app1\n\nThe unit other.service opens port 8080.\n");
+    fixture.write(
+        "//- ports.md\n# Ports\n\n## Ports on app1\n\nThe unit other.service opens port 8080.\n",
+    );
     ingest(&fixture.source().display().to_string(), &empty, Some("none"));
-    daemon.wait("/v1/ask?q=which+unit+opens+8080", |r| r["answer"].as_str().is_some_and(|a| a.contains("other.service")));
+    daemon.wait("/v1/ask?q=which+unit+opens+8080", |r| {
+        r["answer"].as_str().is_some_and(|a| a.contains("other.service"))
+    });
 }
 
 #[test]
 fn a_writer_sees_the_change_and_no_request_fails() {
     let git = |dir: &std::path::Path, args: &[&str]| {
         let done = Command::new("git")
-            .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"])
+            .args([
+                "-c",
+                "user.name=t",
+                "-c",
+                "user.email=t@example.org",
+                "-c",
+                "init.defaultBranch=main",
+            ])
             .args(args)
             .current_dir(dir)
             .output()
@@ -131,13 +179,19 @@ fn a_writer_sees_the_change_and_no_request_fails() {
             });
         }
         for round in 0..8 {
-            let text = format!("# Ports\n\n## Ports on app1\n\nThe unit round-{round}.service opens port 8080.\n");
+            let text = format!(
+                "# Ports\n\n## Ports on app1\n\nThe unit round-{round}.service opens port 8080.\n"
+            );
             std::fs::write(work.join("ports.md"), text).unwrap();
             git(&work, &["commit", "-qam", "more"]);
             let commit = git(&work, &["rev-parse", "HEAD"]);
             ingest(&url, &data, Some("none"));
-            let reply = daemon.wait("/v1/ask?q=which+unit+opens+8080", |r| r["commit"] == commit.as_str());
-            assert!(reply["answer"].as_str().unwrap().contains(&format!("round-{round}.service")), "{reply}");
+            let reply =
+                daemon.wait("/v1/ask?q=which+unit+opens+8080", |r| r["commit"] == commit.as_str());
+            assert!(
+                reply["answer"].as_str().unwrap().contains(&format!("round-{round}.service")),
+                "{reply}"
+            );
         }
         stop.store(true, Ordering::Relaxed);
     });
@@ -195,14 +249,19 @@ fn a_question_in_flight_finishes_on_sigterm() {
     stream.write_all(&body.as_bytes()[10..]).unwrap();
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();
-    assert!(response.starts_with("HTTP/1.1 200") && response.contains("harbor-web.service"), "{response}");
+    assert!(
+        response.starts_with("HTTP/1.1 200") && response.contains("harbor-web.service"),
+        "{response}"
+    );
     assert_eq!(daemon.exit_code(), Some(0));
 }
 
 #[test]
 fn several_repositories_are_told_apart() {
     let one = Fixture::lexical(TREE);
-    let two = Fixture::lexical("//- ports.md\n# Ports\n\n## Ports on app1\n\nThe unit second.service opens port 9090.\n");
+    let two = Fixture::lexical(
+        "//- ports.md\n# Ports\n\n## Ports on app1\n\nThe unit second.service opens port 9090.\n",
+    );
     let config = one.dir.path().join("query.toml");
     let text = format!(
         "embedder = \"none\"\n[gate]\nscore_floor = 0.4\n[[repo]]\nname = \"one\"\ndata = {:?}\n[[repo]]\nname = \"two\"\ndata = {:?}\n",
@@ -212,9 +271,16 @@ fn several_repositories_are_told_apart() {
     std::fs::write(&config, text).unwrap();
     let run = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_runbook-query"));
-        command.args(["ask", "--json", "--config"]).arg(&config).args(args).env_remove("RUNBOOK_DATA");
+        command
+            .args(["ask", "--json", "--config"])
+            .arg(&config)
+            .args(args)
+            .env_remove("RUNBOOK_DATA");
         let out = command.output().unwrap();
-        (out.status.code(), serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap_or_default())
+        (
+            out.status.code(),
+            serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap_or_default(),
+        )
     };
     let (code, reply) = run(&["which unit opens 9090"]);
     assert_eq!(code, Some(0), "{reply}");
@@ -231,22 +297,32 @@ fn one_shot_exit_codes_and_remote_addresses() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_runbook-query"));
         command.args(args).env_remove("RUNBOOK_DATA");
         let out = command.output().unwrap();
-        (out.status.code().unwrap(), String::from_utf8_lossy(&out.stdout).into_owned(), String::from_utf8_lossy(&out.stderr).into_owned())
+        (
+            out.status.code().unwrap(),
+            String::from_utf8_lossy(&out.stdout).into_owned(),
+            String::from_utf8_lossy(&out.stderr).into_owned(),
+        )
     };
     let data = fixture.data().display().to_string();
     let ask = |question: &str| run(&["ask", "--embedder", "none", "--data", &data, question]);
     let (code, out, _) = ask("which unit opens 8080");
     assert_eq!(code, 0);
-    assert!(out.contains("harbor-web.service") && out.lines().all(|l| l.chars().count() <= 80), "{out}");
+    assert!(
+        out.contains("harbor-web.service") && out.lines().all(|l| l.chars().count() <= 80),
+        "{out}"
+    );
     assert_eq!(ask("restart nginx for me").0, 4);
     assert_eq!(ask(" ").0, 2);
     assert_eq!(run(&["ask", "--data", "/nowhere/at/all", "x"]).0, 1);
     assert_eq!(run(&["ask", "--nonsense"]).0, 2);
-    let (code, _, err) = run(&["serve", "--data", &data, "--embedder", "none", "--listen", "0.0.0.0:0"]);
+    let (code, _, err) =
+        run(&["serve", "--data", &data, "--embedder", "none", "--listen", "0.0.0.0:0"]);
     assert_eq!(code, 2);
     assert!(err.contains("hint: ") && err.contains("--allow-remote"), "{err}");
-    let before: Vec<_> = std::fs::read_dir(fixture.data()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let before: Vec<_> =
+        std::fs::read_dir(fixture.data()).unwrap().map(|e| e.unwrap().file_name()).collect();
     ask("which unit opens 8080");
-    let after: Vec<_> = std::fs::read_dir(fixture.data()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let after: Vec<_> =
+        std::fs::read_dir(fixture.data()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(before, after, "nothing but ingest writes there");
 }

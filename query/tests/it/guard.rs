@@ -32,7 +32,10 @@ fn only_what_stands_there_passes() {
     assert!(matches!(with(|c| c.path = "../a.md".into()), Err(CitationError::NoDocument(_))));
     assert!(matches!(with(|c| c.heading = "Three".into()), Err(CitationError::NoHeading { .. })));
     assert!(matches!(with(|c| c.heading = "one".into()), Err(CitationError::NoHeading { .. })));
-    assert!(matches!(with(|c| c.heading_path = vec!["Page".into()]), Err(CitationError::NoHeading { .. })));
+    assert!(matches!(
+        with(|c| c.heading_path = vec!["Page".into()]),
+        Err(CitationError::NoHeading { .. })
+    ));
     assert!(matches!(with(|c| c.quote = "third line".into()), Err(CitationError::NoQuote { .. })));
     assert!(matches!(with(|c| c.quote = "other".into()), Err(CitationError::NoQuote { .. })));
     assert!(matches!(with(|c| c.quote = " ".into()), Err(CitationError::NoQuote { .. })));
@@ -41,7 +44,10 @@ fn only_what_stands_there_passes() {
     assert!(matches!(with(|c| c.lines = [10, 10]), Err(CitationError::NoQuote { .. })));
     let of = |_: &Citation| Some(&**corpus);
     assert_eq!(check_answer("text", &[], of), Err(CitationError::None));
-    assert_eq!(check_answer("I do not know", std::slice::from_ref(&good), of), Err(CitationError::OnRefusal));
+    assert_eq!(
+        check_answer("I do not know", std::slice::from_ref(&good), of),
+        Err(CitationError::OnRefusal)
+    );
     assert_eq!(check_answer("I do not know", &[], of), Ok(()));
     assert_eq!(check_answer("first line", std::slice::from_ref(&good), of), Ok(()));
 }

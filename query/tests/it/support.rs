@@ -132,7 +132,10 @@ impl Daemon {
 
     /// Status and body of a GET.
     pub(crate) fn get(&self, path: &str) -> (u16, String) {
-        self.send(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address))
+        self.send(&format!(
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+            self.address
+        ))
     }
 
     /// Status and body of a POST of JSON.
@@ -148,7 +151,11 @@ impl Daemon {
         let response = self.raw(request);
         let status = response.split(' ').nth(1).and_then(|s| s.parse().ok()).unwrap_or(0);
         let (head, body) = response.split_once("\r\n\r\n").unwrap_or((&response, ""));
-        let body = if head.to_ascii_lowercase().contains("transfer-encoding: chunked") { unchunk(body) } else { body.to_owned() };
+        let body = if head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+            unchunk(body)
+        } else {
+            body.to_owned()
+        };
         (status, body)
     }
 
@@ -158,7 +165,11 @@ impl Daemon {
     }
 
     /// Asks until the answer fulfils a condition; fails after ten seconds.
-    pub(crate) fn wait(&self, path: &str, until: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
+    pub(crate) fn wait(
+        &self,
+        path: &str,
+        until: impl Fn(&serde_json::Value) -> bool,
+    ) -> serde_json::Value {
         let started = Instant::now();
         loop {
             let value = self.json(path);
@@ -171,7 +182,8 @@ impl Daemon {
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
+        let sent =
+            Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
     }
 
