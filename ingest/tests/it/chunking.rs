@@ -51,7 +51,7 @@ fn open_fences(text: &str) -> usize {
             Some((m, w))
                 if m == mark && width >= w && line.trim_end().chars().all(|c| c == mark) =>
             {
-                open = None
+                open = None;
             }
             _ => {}
         }
