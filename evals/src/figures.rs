@@ -2,6 +2,7 @@
 
 use crate::case::{Expect, Reason};
 use crate::outcome::CaseResult;
+use crate::scorer::citation::CitationScore;
 
 /// One total: `part` of `of`. More is better, in all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,7 @@ pub fn figures(results: &[CaseResult]) -> Vec<Figure> {
         count("answer_right", "answerables with a right answer", &asked, right),
         count("answer_trusted", "answers that are right", &answered, right),
         citations(results),
+        nearest(results),
         count("gold_first", "answerables with gold named first", &with_gold, gold(|g| g.first())),
         count(
             "gold_cited",
@@ -91,15 +93,26 @@ fn count(
 }
 
 fn citations(results: &[CaseResult]) -> Figure {
-    let scores: Vec<_> = results.iter().filter_map(|r| r.scores.citations.as_ref()).collect();
-    let of = scores.iter().map(|s| s.checked).sum();
-    let faults: usize = scores.iter().map(|s| s.faults.len()).sum();
-    Figure {
-        name: "citations_valid",
-        meaning: "citations, related and nearest sections that hold",
-        part: usize::saturating_sub(of, faults),
-        of,
-    }
+    let meaning = "citations whose quote is found at their lines, related ones included";
+    held("citations_valid", meaning, results, |s| (s.checked, s.faults.len()))
+}
+
+fn nearest(results: &[CaseResult]) -> Figure {
+    let meaning = "nearest sections whose preview is found at their lines";
+    held("nearest_valid", meaning, results, |s| (s.nearest, s.nearest_faults.len()))
+}
+
+fn held(
+    name: &'static str,
+    meaning: &'static str,
+    results: &[CaseResult],
+    counts: fn(&CitationScore) -> (usize, usize),
+) -> Figure {
+    let counts: Vec<(usize, usize)> =
+        results.iter().filter_map(|r| r.scores.citations.as_ref()).map(counts).collect();
+    let of: usize = counts.iter().map(|c| c.0).sum();
+    let faults = counts.iter().map(|c| c.1).sum();
+    Figure { name, meaning, part: of.saturating_sub(faults), of }
 }
 
 /// Whether an expected route was taken.

@@ -262,7 +262,7 @@ mod tests {
         let gold =
             |rank, cited| Scores { gold: Some(GoldScore { rank, cited }), ..Scores::default() };
         let wrong = Scores { answer: Some(Verdict { faults: fault() }), ..Scores::default() };
-        let cite = CitationScore { checked: 1, faults: fault() };
+        let cite = CitationScore { checked: 1, faults: fault(), ..CitationScore::default() };
         let broken = Scores { citations: Some(cite), ..Scores::default() };
         let (act, none) = (Some(RefusalReason::Action), Some(RefusalReason::NoEvidence));
         for (expect, reason, scores, wanted) in [

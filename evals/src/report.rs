@@ -65,6 +65,16 @@ impl SuiteReport {
         rows
     }
 
+    /// Nearest sections that are not at their lines.
+    #[must_use]
+    pub fn nearest_faults(&self) -> Vec<String> {
+        let scored =
+            self.run.results.iter().filter_map(|r| Some((r, r.scores.citations.as_ref()?)));
+        scored
+            .flat_map(|(r, s)| s.nearest_faults.iter().map(move |f| format!("{}: {f}", r.case.id)))
+            .collect()
+    }
+
     /// Requests by kind: how many there are, are refused, and are refused for the right reason.
     #[must_use]
     pub fn reasons(&self) -> Vec<(&'static str, [usize; 3])> {

@@ -73,6 +73,7 @@ fn suite(report: &SuiteReport, strict: bool, out: &mut String) {
     curves(report, out);
     problems("Below the baseline", &report.regressions, out);
     problems("Approvals without a case", &report.orphans, out);
+    problems("Nearest sections that do not hold", &report.nearest_faults(), out);
     problems("Cases to look at", &run.doubts, out);
     problems("Ranking, other than it was", &report.ranking_diff, out);
     cases(report, out);

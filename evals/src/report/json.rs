@@ -49,7 +49,7 @@ fn case(r: &CaseResult) -> Value {
         "passed": r.passes(), "outcome": r.outcome.name(), "band": r.band(), "confidence": r.confidence(),
         "reason": r.reason_name(), "faults": r.faults(),
         "answer_right": r.scores.answer.as_ref().map(|v| v.passes()),
-        "citations": r.scores.citations.as_ref().map(|c| json!({"checked": c.checked, "faults": c.faults})),
+        "citations": r.scores.citations.as_ref().map(|c| json!({"checked": c.checked, "faults": c.faults, "nearest": c.nearest, "nearest_faults": c.nearest_faults})),
         "gold": gold.map(|g| json!({"rank": g.rank, "cited": g.cited})),
         "route": r.scores.trajectory.as_ref().map(|t| &t.route),
         "named": r.named.iter().map(|n| json!({"path": n.path, "heading": n.heading, "lines": n.lines})).collect::<Vec<_>>(),

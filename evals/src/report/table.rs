@@ -23,6 +23,7 @@ pub fn suite(report: &SuiteReport, strict: bool) -> String {
     list(&mut out, "false answers", report.false_answers().into_iter().map(false_answer));
     let failing = run.results.iter().filter(|r| !r.passes() && r.outcome != Outcome::FalseAnswer);
     list(&mut out, "other failures", failing.map(failure));
+    list(&mut out, "nearest sections that do not hold", report.nearest_faults().into_iter());
     list(&mut out, "cases to look at", run.doubts.iter().cloned());
     list(&mut out, "ranking", report.ranking_diff.iter().cloned());
     list(&mut out, "orphans", report.orphans.iter().cloned());

@@ -13,10 +13,15 @@ use std::path::{Component, Path, PathBuf};
 /// How many of a reply's citations hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CitationScore {
-    /// How many were checked: citations, related and nearest sections.
+    /// How many citations, related ones among them, were checked.
     pub checked: usize,
     /// What is wrong with those that do not hold.
     pub faults: Vec<String>,
+    /// How many nearest sections of a refusal were checked. They support no answer, so they are
+    /// counted apart, and a case does not fail for them.
+    pub nearest: usize,
+    /// What is wrong with those whose path, heading or preview is not at their lines.
+    pub nearest_faults: Vec<String>,
 }
 
 /// Reads documents of one generation and checks what replies say of them.
@@ -49,8 +54,8 @@ impl Checker {
             score.faults.extend(self.citation(citation).err());
         }
         for nearest in reply.refusal.iter().flat_map(|r| &r.nearest) {
-            score.checked += 1;
-            score.faults.extend(self.nearest(nearest).err());
+            score.nearest += 1;
+            score.nearest_faults.extend(self.nearest(nearest).err());
         }
         score
     }
