@@ -68,7 +68,7 @@ struct Piece {
     repeated: Vec<String>,
     from: u32,
     to: u32,
-    /// Replaces the lines, where a single line had to be cut.
+    /// Stands for the last line, where that had to be cut.
     cut_line: Option<String>,
     appended: Vec<String>,
     /// Which leaf it belongs to: pieces of one leaf are numbered as parts.
@@ -244,13 +244,13 @@ impl<'a> Cutter<'a> {
             let size = self.atom_tokens(&atom);
             let joins = open.as_ref().is_some_and(|p| {
                 atom.repeated.is_empty()
-                    && atom.cut_line.is_none()
                     && p.cut_line.is_none()
                     && p.appended.is_empty()
                     && used + size <= self.cap
             });
             if let (true, Some(piece)) = (joins, open.as_mut()) {
                 piece.to = atom.to;
+                piece.cut_line = atom.cut_line;
                 piece.appended = atom.appended;
                 used += size;
                 continue;
@@ -292,21 +292,51 @@ impl<'a> Cutter<'a> {
                 atoms.push(Atom::plain(bound.from, bound.to));
                 continue;
             }
+            // Blank lines and definitions after a block are no part of it.
             let block = blocks.iter().find(|n| n.from == bound.from);
-            match block.map(|n| (n.kind, n.to)) {
-                Some((NodeKind::Fence, to)) => self.cut_fence(bound, to, budget, atoms),
-                Some((NodeKind::Table, to)) => self.cut_table(bound, to, budget, atoms),
-                Some((NodeKind::Container, _)) if depth < CONTAINER_DEPTH_MAX => {
-                    self.atoms(bound, depth + 1, budget, atoms);
-                }
-                _ if block.is_none()
-                    && depth < CONTAINER_DEPTH_MAX
-                    && self.deeper(bound, depth) =>
-                {
-                    self.atoms(bound, depth + 1, budget, atoms);
-                }
-                _ => self.cut_lines(bound, &[], &[], budget, atoms),
+            let end = block.map_or(bound.to, |n| n.to.min(bound.to));
+            self.block_atoms(
+                Span { from: bound.from, to: end },
+                block.map(|n| n.kind),
+                depth,
+                budget,
+                atoms,
+            );
+            if end == bound.to {
+                continue;
             }
+            let gap = Span { from: end + 1, to: bound.to };
+            match atoms.last_mut() {
+                Some(last) if self.is_blank(gap) && last.cut_line.is_none() => last.to = bound.to,
+                _ => self.cut_lines(gap, &[], &[], budget, atoms),
+            }
+        }
+    }
+
+    /// Atoms of one block that is over the budget.
+    fn block_atoms(
+        &self,
+        block: Span,
+        kind: Option<NodeKind>,
+        depth: u32,
+        budget: usize,
+        atoms: &mut Vec<Atom>,
+    ) {
+        // A fence that fits a chunk is never cut, not even to keep its heading with it.
+        let room = if kind == Some(NodeKind::Fence) { self.cap } else { budget };
+        if self.span_tokens(block.from, block.to) <= room {
+            atoms.push(Atom::plain(block.from, block.to));
+            return;
+        }
+        let nested = depth < CONTAINER_DEPTH_MAX;
+        match kind {
+            Some(NodeKind::Fence) => self.cut_fence(block, block.to, budget, atoms),
+            Some(NodeKind::Table) => self.cut_table(block, block.to, budget, atoms),
+            Some(NodeKind::Container) if nested => self.atoms(block, depth + 1, budget, atoms),
+            None if nested && self.deeper(block, depth) => {
+                self.atoms(block, depth + 1, budget, atoms)
+            }
+            _ => self.cut_lines(block, &[], &[], budget, atoms),
         }
     }
 
@@ -334,18 +364,15 @@ impl<'a> Cutter<'a> {
             atoms,
         );
         // The first piece has the document's own opening line, the last one its closing line.
-        if let Some(atom) = atoms.get_mut(first).filter(|a| a.cut_line.is_none()) {
+        if let Some(atom) = atoms.get_mut(first) {
             atom.repeated.clear();
             atom.from = bound.from;
-        } else if atoms.len() > first {
-            atoms[first].from = bound.from;
         }
-        if let Some(atom) = atoms.last_mut() {
-            if closed && atom.cut_line.is_none() {
+        if let Some(atom) = atoms.last_mut().filter(|a| a.cut_line.is_none()) {
+            if closed {
                 atom.appended.clear();
             }
             atom.to = bound.to;
-            if !closed || atom.cut_line.is_some() {}
         }
     }
 
@@ -358,11 +385,9 @@ impl<'a> Cutter<'a> {
         }
         let first = atoms.len();
         self.cut_lines(Span { from: bound.from + 2, to: bound.to }, &header, &[], budget, atoms);
-        if let Some(atom) = atoms.get_mut(first).filter(|a| a.cut_line.is_none()) {
+        if let Some(atom) = atoms.get_mut(first) {
             atom.repeated.clear();
             atom.from = bound.from;
-        } else if atoms.len() > first {
-            atoms[first].from = bound.from;
         }
     }
 
@@ -426,7 +451,7 @@ impl<'a> Cutter<'a> {
                 piece.leaf = OPEN - 1; // Only headings and blank lines follow; keep it as it is.
             }
         }
-        pieces.retain(|p| !self.only_definitions(p));
+        pieces.retain(|p| !self.only_definitions(p) && !self.only_blank(p));
         let mut parts: rustc_hash::FxHashMap<usize, u32> = rustc_hash::FxHashMap::default();
         for piece in &pieces {
             *parts.entry(piece.leaf).or_insert(0) += 1;
@@ -447,6 +472,12 @@ impl<'a> Cutter<'a> {
         chunks
     }
 
+    /// What is left of a block once its rows are cut: the blank lines after it.
+    fn only_blank(&self, piece: &Piece) -> bool {
+        let lines = Span { from: piece.from, to: piece.to };
+        piece.cut_line.as_ref().map_or_else(|| self.is_blank(lines), |cut| cut.trim().is_empty())
+    }
+
     fn only_definitions(&self, piece: &Piece) -> bool {
         let span = piece.from as usize - 1..piece.to as usize;
         let texts = |l: &usize| !self.lines[*l].trim().is_empty();
@@ -457,15 +488,13 @@ impl<'a> Cutter<'a> {
         let blank = |l: u32| self.line(l).trim().is_empty();
         let (mut from, mut to) = (piece.from, piece.to);
         let mut lines: Vec<&str> = Vec::new();
+        while from < to && blank(from) {
+            from += 1;
+        }
         if let Some(cut) = &piece.cut_line {
-            if cut.trim().is_empty() {
-                return None;
-            }
+            lines.extend((from..to).map(|l| self.line(l)));
             lines.push(cut);
         } else {
-            while from < to && blank(from) {
-                from += 1;
-            }
             while to > from && blank(to) {
                 to -= 1;
             }
@@ -490,7 +519,7 @@ impl<'a> Cutter<'a> {
             text.push_str(line);
             text.push('\n');
         }
-        let sections = self.sections(from, to, body_start, &piece, &text);
+        let sections = self.sections(from, to, body_start, &text);
         let trail = sections.first().map(|s| s.heading_path.clone())?;
         let anchor = sections.first().map(|s| s.anchor.clone())?;
         let tokens = u32::try_from(self.counter.count(&text)).unwrap_or(u32::MAX);
@@ -545,14 +574,7 @@ impl<'a> Cutter<'a> {
 
     /// The sections within lines `from..=to`: each begins at a heading; a heading without a body of
     /// its own belongs to the section after it.
-    fn sections(
-        &self,
-        from: u32,
-        to: u32,
-        body_start: usize,
-        piece: &Piece,
-        text: &str,
-    ) -> Vec<Section> {
+    fn sections(&self, from: u32, to: u32, body_start: usize, text: &str) -> Vec<Section> {
         let headings = &self.source.outline.headings;
         let first = headings.partition_point(|h| h.line < from);
         let mut current = first.checked_sub(1);
@@ -575,7 +597,7 @@ impl<'a> Cutter<'a> {
             bounds.pop();
         }
         let _ = current;
-        let offsets = self.offsets(from, body_start, piece, text, &bounds);
+        let offsets = self.offsets(from, body_start, text, &bounds);
         let line_end = |n: usize| bounds.get(n + 1).map_or(to, |b| b.0 - 1);
         bounds
             .iter()
@@ -599,18 +621,13 @@ impl<'a> Cutter<'a> {
         &self,
         from: u32,
         body_start: usize,
-        piece: &Piece,
         text: &str,
         bounds: &[(u32, Option<usize>)],
     ) -> Vec<u32> {
         let cast = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let mut offsets = vec![0];
         for (line, _) in &bounds[1..] {
-            let before: usize = if piece.cut_line.is_some() {
-                0
-            } else {
-                (from..*line).map(|l| self.line(l).len() + 1).sum()
-            };
+            let before: usize = (from..*line).map(|l| self.line(l).len() + 1).sum();
             offsets.push(cast(body_start + before));
         }
         offsets.push(cast(text.len()));

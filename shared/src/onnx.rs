@@ -2,7 +2,8 @@
 //!
 //! `ort` loads the library on first use and panics where it is missing, too old, or not a library
 //! of this kind; a library whose start-up code blocks would block the program. So the library is
-//! opened here first, on a thread of its own and against a deadline, its version is read through
+//! loaded by another process first, then opened here on a thread of its own, both against a deadline;
+//! its version is read through
 //! the one function whose shape never changes (`OrtGetApiBase`, see onnxruntime_c_api.h), and only
 //! then is `ort` told to use it.
 #![expect(unsafe_code, reason = "opening a shared library and calling its C entry point")]
@@ -12,9 +13,10 @@ use crate::limits::ONNX_LOAD_SECONDS_MAX;
 use ort::environment::Environment;
 use std::ffi::{CStr, c_char};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The version of the library that the set-up installs, and the tests run against.
 pub const ONNX_VERSION: &str = "1.32.0";
@@ -132,6 +134,8 @@ pub fn preflight(path: &Path) -> Result<String, OnnxError> {
     }
     // A bare name would send the loader to its own search path.
     let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let seconds = load_seconds_max();
+    load_elsewhere(path, seconds)?;
     let (sender, receiver) = mpsc::channel();
     let file = path.to_owned();
     let spawned = std::thread::Builder::new().name("onnx-preflight".into()).spawn(move || {
@@ -141,7 +145,6 @@ pub fn preflight(path: &Path) -> Result<String, OnnxError> {
     if let Err(e) = spawned {
         return Err(OnnxError::Load { path: path.to_owned(), message: e.to_string() });
     }
-    let seconds = load_seconds_max();
     match receiver.recv_timeout(Duration::from_secs(seconds)) {
         Ok(version) => version.and_then(|v| check_version(path, v)),
         Err(_) => {
@@ -149,6 +152,32 @@ pub fn preflight(path: &Path) -> Result<String, OnnxError> {
             Err(OnnxError::Hangs { path: path.to_owned(), seconds })
         }
     }
+}
+
+/// Loads the library in a process of its own first. Start-up code that never returns holds the
+/// loader's lock, and a process in which that is held stops at its next thread or thread-local value,
+/// before it could even say so; therefore it must not happen in this one.
+fn load_elsewhere(path: &Path, seconds: u64) -> Result<(), OnnxError> {
+    let Ok(library) = std::fs::File::open(path) else { return Ok(()) }; // The loader will say why.
+    // As standard input, since a name in LD_PRELOAD may hold no space and no colon.
+    let started = Command::new("/bin/true")
+        .env("LD_PRELOAD", "/proc/self/fd/0")
+        .stdin(library)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut child) = started else { return Ok(()) }; // Then the thread alone has the deadline.
+    let deadline = Instant::now() + Duration::from_secs(seconds);
+    while let Ok(None) = child.try_wait() {
+        if Instant::now() >= deadline {
+            // It may end just now; then there is nothing to kill.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(OnnxError::Hangs { path: path.to_owned(), seconds });
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
 }
 
 /// `RUNBOOK_ONNX_LOAD_S`, for a disk that needs longer or a test that cannot wait; else the limit.

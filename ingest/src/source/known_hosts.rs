@@ -306,7 +306,9 @@ mod tests {
         assert_eq!(kind_of(&[0, 0, 1]), "");
         assert_eq!(kind_of(&[255, 255, 255, 255, 65]), "");
         assert_eq!(kind_of(b"\0\0\0\x04a\x1b[m"), "a[m");
-        let text = format!("# c\nh.example ssh-ed25519 {KEY}\n*.example ssh-rsa {KEY}\nx y\n");
+        let text = format!(
+            "# c\nh.example ssh-ed25519 {KEY}\nh.example,other.example ssh-rsa {KEY}\nx y\n"
+        );
         let at = |host: &str, port| HostPort { host: host.into(), port };
         let kinds = |host: &str, port| {
             kinds_for(&text, &at(host, port)).unwrap().into_iter().collect::<Vec<_>>().join(" ")

@@ -420,3 +420,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_fence_that_fits_is_never_cut_for_its_heading() {
+    let code: String = (0..98).map(|n| format!("echo {n} a-b c\n")).collect();
+    let chunks = cut(&format!("## A heading of some more words than usual\n\n```sh\n{code}```\n"));
+    let whole = chunks.iter().filter(|c| c.text.contains("echo 0 ") && c.text.contains("echo 97 "));
+    assert_eq!(whole.count(), 1, "{:?}", chunks.iter().map(|c| c.tokens).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_first_piece_of_a_huge_row_keeps_its_heading_and_parts_are_counted_right() {
+    let cell = "word-1.2.3 <br> - ".repeat(300);
+    let chunks = cut(&format!("## Versions\n\n| a | b |\n|---|---|\n| {cell} | x |\n\n"));
+    assert!(chunks.len() > 2);
+    assert!(chunks[0].text.starts_with("## Versions\n\n| a | b |\n|---|---|\n| word"));
+    for (n, chunk) in chunks.iter().enumerate() {
+        let part = chunk.part.expect("a piece");
+        assert_eq!((part.index as usize, part.of as usize), (n + 1, chunks.len()));
+        assert!(chunk.tokens as usize <= CHUNK_TOKENS_MAX && chunk.text.contains("|---|---|"));
+    }
+}
