@@ -334,7 +334,7 @@ impl<'a> Cutter<'a> {
             Some(NodeKind::Table) => self.cut_table(block, block.to, budget, atoms),
             Some(NodeKind::Container) if nested => self.atoms(block, depth + 1, budget, atoms),
             None if nested && self.deeper(block, depth) => {
-                self.atoms(block, depth + 1, budget, atoms)
+                self.atoms(block, depth + 1, budget, atoms);
             }
             _ => self.cut_lines(block, &[], &[], budget, atoms),
         }
