@@ -40,6 +40,7 @@ pub fn run(config: &Config, progress: &Progress) -> Result<Report, IngestError> 
     // The lock is held until last-run.json is written: the next run starts from what it says.
     let (lock, result) = match Lock::take(&config.data, config.wait) {
         Ok(lock) => {
+            sweep(&config.data);
             (Some(lock), unpanicked(|| locked(config, progress, &mut report, &mut checked_at)))
         }
         Err(e) => (None, Err(e.into())),
@@ -80,6 +81,22 @@ pub fn note_refused(data: &Path, source: &str, error: &IngestError) {
     let mut report = Report { outcome: "failed".into(), ..Report::default() };
     if let Err(e) = ended.write(data, &mut report) {
         tracing::warn!("{e}");
+    }
+}
+
+/// Removes files that a killed run was about to put in the place of others. What cannot be removed
+/// stands in nobody's way.
+fn sweep(data: &Path) {
+    // A run that leaves at once replaces last-run.json as well, but only with this held.
+    let Ok(_dir) = lock::for_last_run(data) else { return };
+    for entry in std::fs::read_dir(data).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|n| Some(n.rsplit_once(".tmp-")?.1));
+        let is_left =
+            process.is_some_and(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()));
+        if is_left && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
     }
 }
 

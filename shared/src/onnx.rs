@@ -3,9 +3,8 @@
 //! `ort` loads the library on first use and panics where it is missing, too old, or not a library
 //! of this kind; a library whose start-up code blocks would block the program. So the library is
 //! loaded by another process first, then opened here on a thread of its own, both against a deadline;
-//! its version is read through
-//! the one function whose shape never changes (`OrtGetApiBase`, see onnxruntime_c_api.h), and only
-//! then is `ort` told to use it.
+//! its version is read through the one function whose shape never changes (`OrtGetApiBase`, see
+//! onnxruntime_c_api.h), and only then is `ort` told to use it.
 #![expect(unsafe_code, reason = "opening a shared library and calling its C entry point")]
 
 use crate::error::Hint;

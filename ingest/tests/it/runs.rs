@@ -148,6 +148,7 @@ mod overlap {
         fs::write(left.join("docs/a.md"), "half").unwrap();
         let link = world.data().join("current.tmp-4711");
         std::os::unix::fs::symlink("generations/none", &link).unwrap();
+        fs::write(world.data().join("last-run.tmp-4711"), "{").unwrap();
         write(&world, "guide.md", "# New\n");
         world.ingest(SOURCE, &[]).expect(0, "published");
         assert!(!left.exists() && fs::symlink_metadata(&link).is_err());
@@ -835,12 +836,12 @@ mod disk {
     #[test]
     fn a_disk_that_fills_while_fetching_fails_the_run_and_leaves_no_pack() {
         let world = World::new();
-        let Some(small) = Small::mount(&world.data(), "40m") else { return };
+        let Some(small) = Small::mount(&world.data(), "20m") else { return };
         let remote = world.remote("remote.git", "main");
         remote.commit("main", &[("guide.md", "# Guide\n")]);
         world.ingest(&remote.url(), &[]).expect(0, "published");
-        for n in 0..12 {
-            let noise = crate::support::noise(4 << 20, n + 1);
+        for n in 0..6 {
+            let noise = crate::support::noise(2 << 20, n + 1);
             remote.commit("main", &[("guide.md", "# Guide\n\nnew\n"), ("noise.txt", &noise)]);
         }
         let shared = Arc::new(world);
@@ -851,7 +852,7 @@ mod disk {
         let over_git = format!("git://{}/remote.git", server.address);
         let packs = shared.data().join("source/mirror.git/objects/pack");
         let before = names(&packs);
-        for (url, free) in [(remote.url(), 12 << 20), (over_git, 14 << 20), (remote.url(), 1 << 20)]
+        for (url, free) in [(remote.url(), 10 << 20), (over_git, 10 << 20), (remote.url(), 1 << 20)]
         {
             small.fill_but(free);
             fails_for_want_of_space(&shared, &url, &["--change-source"]);
