@@ -5,7 +5,8 @@
 //!          -> citations, checked against the generation -> reply
 //! ```
 //!
-//! A reply comes from one snapshot. Nothing here writes under a data directory, spawns a process, or
+//! A reply comes from one snapshot. Nothing here writes under a data directory or, once the
+//! ONNX Runtime library has been tried in a child process at start, spawns a process; nothing
 //! speaks to anything but its own clients; no answer leaves without a citation that holds.
 
 pub mod citation;
