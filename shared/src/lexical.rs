@@ -23,7 +23,7 @@ use tantivy::{
 };
 use tantivy::{DocSet, TERMINATED};
 
-/// The text fields, in the order of [`Fields::text`].
+/// Names of the text fields in the schema, in the order of [`TextField`].
 pub const FIELD_NAMES: [&str; 5] = ["title", "trail", "body", "code", "ident"];
 
 /// A text field of the index.
