@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fit the gate's logistic model on evals/fit/signals.jsonl and write query/src/gate/gate_model.json.
+"""Fit the gate's logistic model on evals/fit/signals.jsonl and write shared/src/retrieval/gate_model.json.
 
 usage: evals/fit/fit.py [--check]      needs numpy and scikit-learn
 
@@ -88,7 +88,7 @@ def main():
         print(embedder)
         models.append(fit(embedder))
     text = json.dumps(models, indent=2) + "\n"
-    path = ROOT / "query/src/gate/gate_model.json"
+    path = ROOT / "shared/src/retrieval/gate_model.json"
     if "--check" in sys.argv:
         sys.exit(0 if path.read_text() == text else f"{path} is not what the data gives")
     path.write_text(text)

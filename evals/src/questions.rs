@@ -226,7 +226,7 @@ pub fn candidates(corpus: &Path, file: &Path, build: &Build) -> Result<Vec<Value
                     .iter()
                     .any(|g| g.path == chunk.path && same_heading(&g.heading, heading));
                 let page = row.gold.iter().any(|g| g.path == chunk.path);
-                json!({"gold": gold, "page": page, "f": runbook_query::retrieve::features(hit)})
+                json!({"gold": gold, "page": page, "f": runbook_shared::retrieval::arms::features(hit)})
             })
             .collect();
         out.push(json!({"id": row.id, "group": name, "class": row.class, "rows": rows}));

@@ -1,10 +1,10 @@
 //! Citations: made from a passage, and checked again against the generation before a reply leaves.
 
-use crate::corpus::Corpus;
 use crate::forge_link;
 use crate::passage::Passage;
 use crate::reply::{Citation, I_DO_NOT_KNOW};
 use runbook_shared::chunk::innermost;
+use runbook_shared::retrieval::corpus::Corpus;
 
 /// The citation of a passage in a section.
 #[must_use]

@@ -5,10 +5,10 @@
 //! prerequisite in the section, in an earlier part of it, or in a section above it is always shown
 //! before the commands that it is about.
 
-use crate::corpus::Corpus;
 use crate::passage::{self, Passage};
-use crate::retrieve::LookedUp;
 use runbook_shared::markdown::{BlockKind, blocks};
+use runbook_shared::retrieval::arms::LookedUp;
+use runbook_shared::retrieval::corpus::Corpus;
 
 /// A procedure of at most this many characters is shown whole.
 const PROCEDURE_CHARS_MAX: usize = 8000;

@@ -2,19 +2,20 @@
 
 use crate::citation;
 use crate::compose;
-use crate::corpus::Corpus;
-use crate::gate::evidence::{self, NAMES, Signals};
-use crate::gate::model::{self, Model};
 use crate::gate::request;
 use crate::passage::{self, Passage};
-use crate::question::Question;
 use crate::reply::{
     Band, Citation, I_DO_NOT_KNOW, Nearest, Refusal, RefusalReason, Searched, round4,
 };
-use crate::retrieve::{self, Arm, Hit, LookedUp, Tuning};
 use runbook_shared::chunk::innermost;
 use runbook_shared::lexical::LexicalError;
 use runbook_shared::limits::SEARCHED_MAX;
+use runbook_shared::retrieval::arms::{Arm, Hit, Tuning};
+use runbook_shared::retrieval::corpus::Corpus;
+use runbook_shared::retrieval::evidence::{self, NAMES, Signals};
+use runbook_shared::retrieval::model::{self, Model};
+use runbook_shared::retrieval::question::Question;
+use runbook_shared::retrieval::search::{self, Found, Search, made_with};
 use runbook_shared::score::{Confidence, ScoreFloor};
 use rustc_hash::FxHashMap;
 use serde_json::json;
@@ -77,12 +78,10 @@ pub struct Verdict {
     pub explain: Option<serde_json::Value>,
 }
 
-/// Sections in order, with what they were looked up by.
-pub struct Found {
-    /// Hits, best first.
-    pub hits: Vec<Hit>,
-    /// Terms of the question in each corpus.
-    pub terms: Vec<Vec<LookedUp>>,
+impl<'a> Ask<'a> {
+    fn search(&self) -> Search<'a> {
+        Search { question: self.question, vector: self.vector, scope: self.scope }
+    }
 }
 
 /// Searches all corpora in scope.
@@ -94,51 +93,7 @@ pub fn search(
     ask: &Ask<'_>,
     policy: &Policy,
 ) -> Result<Found, LexicalError> {
-    let (repo, prefix) = match ask.scope.and_then(|s| s.strip_prefix("repo:")) {
-        Some(repo) => (Some(repo), None),
-        None => (None, ask.scope),
-    };
-    let mut found = Found { hits: Vec::new(), terms: vec![Vec::new(); corpora.len()] };
-    for (number, corpus) in corpora.iter().enumerate() {
-        if repo.is_some_and(|name| name != corpus.repo) {
-            continue;
-        }
-        let scope = corpus.scope(prefix);
-        let vector = ask.vector.filter(|v| made_with(corpus, v.1)).map(|v| v.0);
-        let result =
-            retrieve::retrieve(corpus, number, ask.question, vector, &scope, &policy.tuning)?;
-        found.hits.extend(result.hits);
-        found.terms[number] = result.terms;
-    }
-    retrieve::fuse(&mut found.hits, policy.arm, &policy.tuning);
-    if policy.arm == Arm::Hybrid {
-        rerank(corpora, &mut found, &policy.tuning);
-    }
-    Ok(found)
-}
-
-/// Lifts those of the first hits in which the question's terms stand close together: a line that
-/// holds them all is more likely to hold the fact than a page that mentions each somewhere.
-fn rerank(corpora: &[Arc<Corpus>], found: &mut Found, tuning: &Tuning) {
-    let share = tuning.proximity_share;
-    for hit in found.hits.iter_mut().take(tuning.reranked) {
-        let (chunk, section) = corpora[hit.corpus].generation.section(hit.section);
-        let own: Vec<&LookedUp> =
-            found.terms[hit.corpus].iter().filter(|t| !t.term.within).collect();
-        let near = evidence::proximity(chunk.section_text(section), &own, tuning.stretch);
-        hit.fused.0 = (1.0 - share) * hit.fused.0 + share * near;
-    }
-    for hit in found.hits.iter_mut().skip(tuning.reranked) {
-        hit.fused.0 *= 1.0 - share;
-    }
-    found.hits.sort_by(|a, b| {
-        b.fused.0.total_cmp(&a.fused.0).then((a.corpus, a.section).cmp(&(b.corpus, b.section)))
-    });
-}
-
-/// Vectors compare only with those of the same model.
-fn made_with(corpus: &Corpus, model_sha256: &str) -> bool {
-    corpus.generation.manifest.embedder.as_ref().is_some_and(|e| e.model_sha256 == model_sha256)
+    search::search(corpora, &ask.search(), policy.arm, &policy.tuning)
 }
 
 /// Answers or refuses.

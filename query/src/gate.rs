@@ -1,5 +1,3 @@
 //! The gate: decides whether a passage may be shown as the answer.
 
-pub mod evidence;
-pub mod model;
 pub mod request;

@@ -127,7 +127,7 @@ fn request_id() -> String {
 
 impl From<AskError> for ApiError {
     fn from(e: AskError) -> Self {
-        use crate::question::QuestionError;
+        use runbook_shared::retrieval::question::QuestionError;
         let message = e.to_string();
         match e {
             AskError::Question(QuestionError::Empty) => Self::new(

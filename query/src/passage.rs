@@ -4,10 +4,10 @@
 //! A short section is shown whole. Of a long one, the blocks with the question's words are shown,
 //! with the paragraph that leads to a code block, and with every warning above them.
 
-use crate::retrieve::LookedUp;
 use runbook_shared::analyse::{TermKind, analyse};
 use runbook_shared::chunk::{Chunk, Section};
 use runbook_shared::markdown::{Block, BlockKind, blocks};
+use runbook_shared::retrieval::arms::LookedUp;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 

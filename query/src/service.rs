@@ -1,11 +1,8 @@
 //! The service: the live snapshot, the embedder, and the one way in which a question is answered.
 
 use crate::citation;
-use crate::corpus::Corpus;
 use crate::engine::{self, Ask, Policy, Verdict};
-use crate::question::{Question, QuestionError};
 use crate::reply::{Band, Citation, I_DO_NOT_KNOW, Provenance, Refusal, RefusalReason, Reply};
-use crate::retrieve;
 use crate::snapshot::{self, Repo, RepoState, Snapshot};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use runbook_shared::embed::{EmbedError, Embedder, ModelFiles, NO_EMBEDDER};
@@ -13,6 +10,9 @@ use runbook_shared::generation::manifest::Manifest;
 use runbook_shared::lexical::LexicalError;
 use runbook_shared::limits::{K_DEFAULT, K_MAX};
 use runbook_shared::locate::{DEFAULT_MODEL, Places};
+use runbook_shared::retrieval::arms;
+use runbook_shared::retrieval::corpus::Corpus;
+use runbook_shared::retrieval::question::{Question, QuestionError};
 use rustc_hash::FxHashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -262,7 +262,10 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::ask`].
-    pub fn find(&self, request: &Request) -> Result<engine::Found, AskError> {
+    pub fn find(
+        &self,
+        request: &Request,
+    ) -> Result<runbook_shared::retrieval::search::Found, AskError> {
         let question = Question::parse(&request.question)?;
         let snapshot = self.snapshot();
         let corpora = self.corpora(&snapshot, request.scope.as_deref())?;
@@ -432,7 +435,7 @@ fn embedded_text(question: &Question, corpus: &Corpus) -> String {
     if question.text().len() <= EMBEDDED_BYTES_MAX {
         return question.text().to_owned();
     }
-    let terms = retrieve::look_up(question, corpus);
+    let terms = arms::look_up(question, corpus);
     let words: Vec<&str> = terms
         .iter()
         .filter(|t| t.df > 0 && !t.term.within)

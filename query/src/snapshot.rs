@@ -1,8 +1,8 @@
 //! The live state: what is served now, swapped as a whole.
 
-use crate::corpus::Corpus;
 use runbook_shared::generation::{self, Generation, OpenError};
 use runbook_shared::last_run::LastRun;
+use runbook_shared::retrieval::corpus::Corpus;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
 //! `GET /v1/status`: what is served, how old it is, and what is wrong.
 
-use crate::gate::model;
 use crate::reply::round4;
 use crate::service::{Service, age};
 use crate::snapshot::RepoState;
 use runbook_shared::embed::EmbedderId;
 use runbook_shared::last_run::Outcome;
+use runbook_shared::retrieval::model;
 use runbook_shared::score::ScoreFloor;
 use serde_json::{Value, json};
 

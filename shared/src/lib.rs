@@ -1,5 +1,5 @@
-//! What ingest and query must agree on: the vocabulary, the generation on disk, the embedder, and
-//! the schema of both indexes.
+//! What ingest and query must agree on: the vocabulary, the generation on disk, the embedder, the
+//! schema of both indexes, and how they are searched.
 //!
 //! | word | meaning |
 //! |---|---|
@@ -25,6 +25,7 @@ pub mod limits;
 pub mod locate;
 pub mod markdown;
 pub mod onnx;
+pub mod retrieval;
 pub mod score;
 pub mod stem;
 pub mod telemetry;

@@ -1,7 +1,7 @@
 //! A question: checked once, cut into the terms that are looked up.
 
-use runbook_shared::analyse::{Term, TermKind, analyse, is_stop_word};
-use runbook_shared::limits::QUESTION_BYTES_MAX;
+use crate::analyse::{Term, TermKind, analyse, is_stop_word};
+use crate::limits::QUESTION_BYTES_MAX;
 use rustc_hash::FxHashSet;
 
 /// A question that can be asked.

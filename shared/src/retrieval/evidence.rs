@@ -4,9 +4,9 @@
 //! at the question and the section. Scores of a list's order are not among them: the best fused
 //! score is near the same for every question.
 
-use crate::corpus::Corpus;
-use crate::retrieve::{Hit, LookedUp};
-use runbook_shared::analyse::{TermKind, analyse};
+use super::arms::{Hit, LookedUp};
+use super::corpus::Corpus;
+use crate::analyse::{TermKind, analyse};
 use rustc_hash::FxHashSet;
 
 /// The names of the signals, in the order of [`Signals`].

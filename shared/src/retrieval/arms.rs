@@ -4,14 +4,14 @@
 //! are searched within the scope, before anything is cut off. The fused score is a convex sum of
 //! the raw scores, each divided by the best of its arm (DESIGN: it beats reciprocal ranks by .05).
 
-use crate::corpus::Corpus;
-use crate::expand;
-use crate::question::Question;
-use runbook_shared::analyse::{Term, TermKind};
-use runbook_shared::lexical::{LexicalError, LexicalHit, QueryTerm, TextField};
-use runbook_shared::limits::QUESTION_TERMS_MAX;
-use runbook_shared::score::{Bm25Score, CosineScore, FusedScore};
-use runbook_shared::vectors::{VectorIndex, VectorSearch, dot_f32};
+use super::corpus::Corpus;
+use super::expand;
+use super::question::Question;
+use crate::analyse::{Term, TermKind};
+use crate::lexical::{LexicalError, LexicalHit, QueryTerm, TextField};
+use crate::limits::QUESTION_TERMS_MAX;
+use crate::score::{Bm25Score, CosineScore, FusedScore};
+use crate::vectors::{VectorIndex, VectorSearch, dot_f32};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 

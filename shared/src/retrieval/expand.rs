@@ -4,8 +4,8 @@
 //! An expansion counts as the same term at a lower weight, so that it adds reach without adding
 //! terms: a section with the word itself always scores higher.
 
-use crate::corpus::Corpus;
-use runbook_shared::stem::stem as stem_of;
+use super::corpus::Corpus;
+use crate::stem::stem as stem_of;
 use std::sync::LazyLock;
 
 /// The weight of a derived form (`migrate`, `migration`).

@@ -1,7 +1,7 @@
 //! An open generation with what retrieval derives from it once: the vocabulary and the statistics.
 
-use runbook_shared::generation::Generation;
-use runbook_shared::lexical::{LexicalError, TextField};
+use crate::generation::Generation;
+use crate::lexical::{LexicalError, TextField};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ impl Corpus {
             generation.lexical.for_each_term(field, |text, df| add(&mut stems, text, df))?;
         }
         generation.lexical.for_each_term(TextField::Code, |text, df| {
-            add(&mut stems, &runbook_shared::stem::stem(text), df);
+            add(&mut stems, &crate::stem::stem(text), df);
         })?;
         let mut wholes: FxHashMap<Box<str>, u32> = FxHashMap::default();
         generation
@@ -64,7 +64,7 @@ impl Corpus {
     /// Inverse document frequency of a term that stands in `df` sections.
     #[must_use]
     pub fn idf(&self, df: u32) -> f32 {
-        runbook_shared::lexical::idf(self.len(), df as usize)
+        crate::lexical::idf(self.len(), df as usize)
     }
 
     /// The word of the vocabulary that was probably meant by one that it does not hold: one edit

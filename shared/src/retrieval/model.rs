@@ -4,7 +4,7 @@
 //! without vectors, the model without cosine signals decides.
 
 use super::evidence::{NAMES, Signals};
-use runbook_shared::score::Confidence;
+use crate::score::Confidence;
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 

@@ -1,0 +1,84 @@
+//! One search over all corpora in scope: both arms, their fusion, and the lift for proximity.
+
+use super::arms::{self, Arm, Hit, LookedUp, Tuning};
+use super::corpus::Corpus;
+use super::evidence;
+use super::question::Question;
+use crate::lexical::LexicalError;
+use std::sync::Arc;
+
+/// What is searched for.
+#[derive(Clone, Copy, Debug)]
+pub struct Search<'a> {
+    /// The question.
+    pub question: &'a Question,
+    /// The question's vector with the sha256 of the model that made it, where the dense arm can run.
+    pub vector: Option<(&'a [f32], &'a str)>,
+    /// Path prefix, or `repo:NAME`.
+    pub scope: Option<&'a str>,
+}
+
+/// Sections in order, with what they were looked up by.
+pub struct Found {
+    /// Hits, best first.
+    pub hits: Vec<Hit>,
+    /// Terms of the question in each corpus.
+    pub terms: Vec<Vec<LookedUp>>,
+}
+
+/// Searches all corpora in scope.
+///
+/// # Errors
+/// When an index cannot be read.
+pub fn search(
+    corpora: &[Arc<Corpus>],
+    search: &Search<'_>,
+    arm: Arm,
+    tuning: &Tuning,
+) -> Result<Found, LexicalError> {
+    let (repo, prefix) = match search.scope.and_then(|s| s.strip_prefix("repo:")) {
+        Some(repo) => (Some(repo), None),
+        None => (None, search.scope),
+    };
+    let mut found = Found { hits: Vec::new(), terms: vec![Vec::new(); corpora.len()] };
+    for (number, corpus) in corpora.iter().enumerate() {
+        if repo.is_some_and(|name| name != corpus.repo) {
+            continue;
+        }
+        let scope = corpus.scope(prefix);
+        let vector = search.vector.filter(|v| made_with(corpus, v.1)).map(|v| v.0);
+        let result = arms::retrieve(corpus, number, search.question, vector, &scope, tuning)?;
+        found.hits.extend(result.hits);
+        found.terms[number] = result.terms;
+    }
+    arms::fuse(&mut found.hits, arm, tuning);
+    if arm == Arm::Hybrid {
+        rerank(corpora, &mut found, tuning);
+    }
+    Ok(found)
+}
+
+/// Lifts those of the first hits in which the question's terms stand close together: a line that
+/// holds them all is more likely to hold the fact than a page that mentions each somewhere.
+fn rerank(corpora: &[Arc<Corpus>], found: &mut Found, tuning: &Tuning) {
+    let share = tuning.proximity_share;
+    for hit in found.hits.iter_mut().take(tuning.reranked) {
+        let (chunk, section) = corpora[hit.corpus].generation.section(hit.section);
+        let own: Vec<&LookedUp> =
+            found.terms[hit.corpus].iter().filter(|t| !t.term.within).collect();
+        let near = evidence::proximity(chunk.section_text(section), &own, tuning.stretch);
+        hit.fused.0 = (1.0 - share) * hit.fused.0 + share * near;
+    }
+    for hit in found.hits.iter_mut().skip(tuning.reranked) {
+        hit.fused.0 *= 1.0 - share;
+    }
+    found.hits.sort_by(|a, b| {
+        b.fused.0.total_cmp(&a.fused.0).then((a.corpus, a.section).cmp(&(b.corpus, b.section)))
+    });
+}
+
+/// Vectors compare only with those of the same model.
+#[must_use]
+pub fn made_with(corpus: &Corpus, model_sha256: &str) -> bool {
+    corpus.generation.manifest.embedder.as_ref().is_some_and(|e| e.model_sha256 == model_sha256)
+}
