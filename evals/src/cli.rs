@@ -1,8 +1,9 @@
 //! The command line of `runbook-eval`.
 
+use crate::candidates::Detail;
 use crate::corpus::Build;
 use crate::run::Run;
-use crate::{gate, questions, retrieval};
+use crate::{candidates, gate, questions, retrieval};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use serde_json::{Value, json};
@@ -52,14 +53,20 @@ enum Command {
         #[command(flatten)]
         build: Build,
     },
-    /// Candidates of answerable questions with their features, for fitting the ranker
+    /// What retrieval found for each question, one JSON object a line, for fitting
     Candidates {
         /// Directory of the corpus; may be repeated, each takes its own rows
-        #[arg(long, value_name = "DIR", required = true)]
+        #[arg(long, value_name = "DIR", requires = "questions")]
         corpus: Vec<PathBuf>,
         /// File of questions
-        #[arg(long, value_name = "FILE")]
-        questions: PathBuf,
+        #[arg(long, value_name = "FILE", requires = "corpus")]
+        questions: Option<PathBuf>,
+        /// Directory of a judged collection
+        #[arg(long, value_name = "DIR", required_unless_present = "questions")]
+        dataset: Option<PathBuf>,
+        /// Print the gate's signals instead of the hits
+        #[arg(long)]
+        signals: bool,
         #[command(flatten)]
         build: Build,
     },
@@ -115,11 +122,17 @@ fn run(command: Command) -> Result<u8> {
             let reached = report["heading"]["hit_at_5"].as_f64().unwrap_or(0.0);
             Ok(u8::from(min_hit_at_5.is_some_and(|min| reached < min)))
         }
-        Command::Candidates { corpus, questions: file, build } => {
-            for dir in &corpus {
-                for row in questions::candidates(dir, &file, &build)? {
-                    print(&format!("{row}\n"))?;
-                }
+        Command::Candidates { corpus, questions: file, dataset, signals, build } => {
+            let detail = if signals { Detail::Signals } else { Detail::Hits };
+            let mut rows = Vec::new();
+            for (dir, file) in corpus.iter().flat_map(|dir| file.iter().map(move |f| (dir, f))) {
+                rows.extend(candidates::of_questions(dir, file, &build, detail)?);
+            }
+            if let Some(dataset) = &dataset {
+                rows.extend(candidates::of_collection(dataset, &build, detail)?);
+            }
+            for row in rows {
+                print(&format!("{row}\n"))?;
             }
             Ok(0)
         }

@@ -199,37 +199,3 @@ fn wrong(o: &Outcome) -> Value {
         "signals": o.reply.explain.as_ref().map(|e| e["signals"].clone()),
     })
 }
-
-/// The candidates of a question with their features, for fitting the ranker: one JSON object a line.
-///
-/// # Errors
-/// When the corpus or the file cannot be read.
-pub fn candidates(corpus: &Path, file: &Path, build: &Build) -> Result<Vec<Value>> {
-    let service = corpus::open(corpus, build, Policy::default())?;
-    let name = corpus.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let corpora = service.snapshot().corpora();
-    let mut out = Vec::new();
-    for row in read(file, Some(&name))?
-        .iter()
-        .filter(|r| r.kind == "answerable" && r.follow_up_to.is_none())
-    {
-        let request = Request { question: row.question.clone(), ..Request::default() };
-        let found = service.find(&request)?;
-        let rows: Vec<Value> = found
-            .hits
-            .iter()
-            .map(|hit| {
-                let (chunk, section) = corpora[hit.corpus].generation.section(hit.section);
-                let heading = runbook_shared::chunk::innermost(&section.heading_path, &chunk.title);
-                let gold = row
-                    .gold
-                    .iter()
-                    .any(|g| g.path == chunk.path && same_heading(&g.heading, heading));
-                let page = row.gold.iter().any(|g| g.path == chunk.path);
-                json!({"gold": gold, "page": page, "f": runbook_shared::retrieval::arms::features(hit)})
-            })
-            .collect();
-        out.push(json!({"id": row.id, "group": name, "class": row.class, "rows": rows}));
-    }
-    Ok(out)
-}

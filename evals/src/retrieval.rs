@@ -140,6 +140,12 @@ pub fn measure(dataset: &Path, build: &Build, share: Option<f32>) -> Result<Valu
 }
 
 impl Collection {
+    /// The document that a path stands for.
+    #[must_use]
+    pub fn document(&self, path: &str) -> Option<&str> {
+        self.documents.get(path).map(String::as_str)
+    }
+
     /// The questions with at least one relevant document.
     #[must_use]
     pub fn judged(&self) -> Vec<&Query> {

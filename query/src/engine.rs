@@ -130,8 +130,8 @@ pub fn answer(
     let model = engine.model(best);
     let signals = evidence::signals(
         &corpora[best.corpus],
-        ask.question.text(),
         &found.terms[best.corpus],
+        ask.vector.filter(|v| made_with(&corpora[best.corpus], v.1)).map(|v| v.0),
         &found.hits,
         best,
     );

@@ -83,7 +83,7 @@ pub struct Hit {
     pub coverage: f32,
     /// Share of them that stand in its title or headings.
     pub heading_coverage: f32,
-    /// The best BM25 of any section of the document.
+    /// The best BM25 of any candidate section of the document.
     pub page_bm25: f32,
     /// The best cosine of any candidate section of the document.
     pub page_cosine: f32,
@@ -232,7 +232,7 @@ pub fn retrieve(
             }
         })
         .collect();
-    rate_pages(corpus, &lexical, &mut hits);
+    rate_pages(corpus, number, &mut hits);
     Ok(Retrieved { hits, terms })
 }
 
@@ -259,21 +259,17 @@ fn section_cosines(vectors: &VectorIndex, section: u32, question: &[f32]) -> (f3
     (body.max(heading), heading, body)
 }
 
-/// How well the whole document fits, for each of its sections.
-fn rate_pages(corpus: &Corpus, lexical: &[LexicalHit], hits: &mut [Hit]) {
+/// How well the whole document fits, for each of its sections among the hits of one corpus.
+pub(super) fn rate_pages(corpus: &Corpus, number: usize, hits: &mut [Hit]) {
     let document = |section: u32| corpus.generation.section(section).0.path.as_str();
-    let mut bm25: FxHashMap<&str, f32> = FxHashMap::default();
-    for hit in lexical {
-        bm25.entry(document(hit.section)).or_insert(hit.score.0); // Best first.
+    let mut best: FxHashMap<&str, (f32, f32)> = FxHashMap::default();
+    for hit in hits.iter().filter(|h| h.corpus == number) {
+        let best = best.entry(document(hit.section)).or_insert((0.0, 0.0));
+        *best = (best.0.max(hit.bm25.0), best.1.max(hit.cosine.map_or(0.0, |c| c.0)));
     }
-    let mut cosine: FxHashMap<&str, f32> = FxHashMap::default();
-    for hit in hits.iter() {
-        let best = cosine.entry(document(hit.section)).or_insert(0.0);
-        *best = best.max(hit.cosine.map_or(0.0, |c| c.0));
-    }
-    for hit in hits.iter_mut() {
-        hit.page_bm25 = bm25.get(document(hit.section)).copied().unwrap_or(0.0);
-        hit.page_cosine = cosine.get(document(hit.section)).copied().unwrap_or(0.0);
+    for hit in hits.iter_mut().filter(|h| h.corpus == number) {
+        let best = best.get(document(hit.section)).copied().unwrap_or((0.0, 0.0));
+        (hit.page_bm25, hit.page_cosine) = best;
     }
 }
 

@@ -2,8 +2,12 @@
 
 use crate::generation::Generation;
 use crate::lexical::{LexicalError, TextField};
+use crate::vectors::dot_f32;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+
+/// Windows from which the spread of a question's cosines is taken, at most.
+const WINDOWS_SAMPLED: usize = 1024;
 
 /// A generation that is ready to be asked.
 pub struct Corpus {
@@ -86,6 +90,23 @@ impl Corpus {
             .filter(|(distance, _, _)| *distance <= most)
             .min_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(a.1)).then(a.2.cmp(b.2)))
             .map(|(_, _, word)| &**word)
+    }
+
+    /// Mean and standard deviation of a question's cosine over evenly spaced windows of the corpus;
+    /// none without vectors.
+    #[must_use]
+    pub fn cosines(&self, question: &[f32]) -> Option<(f32, f32)> {
+        let vectors = self.generation.vectors.as_ref().filter(|v| v.dim() == question.len())?;
+        let step = vectors.len().div_ceil(WINDOWS_SAMPLED).max(1);
+        let cosines: Vec<f32> = (0..vectors.len())
+            .step_by(step)
+            .map(|window| dot_f32(vectors.row(window), question))
+            .collect();
+        #[expect(clippy::cast_precision_loss, reason = "at most WINDOWS_SAMPLED")]
+        let n = cosines.len().max(1) as f32;
+        let mean = cosines.iter().sum::<f32>() / n;
+        let variance = cosines.iter().map(|c| (c - mean).powi(2)).sum::<f32>() / n;
+        (!cosines.is_empty()).then(|| (mean, variance.sqrt()))
     }
 
     /// The numbers of the sections in a scope: a path prefix, or everything.

@@ -18,12 +18,42 @@ pub struct Model {
     pub fitted_on: String,
     /// The constant.
     pub bias: f32,
-    /// Weight of each signal, in the order of [`NAMES`].
+    /// Weight of each signal, in the order of [`NAMES`]; by name in the file.
+    #[serde(with = "by_name")]
     pub weights: [f32; NAMES.len()],
     /// The floor between `answer` and `closest`.
     pub score_floor: f32,
     /// The floor between `closest` and `nothing`.
     pub closest_floor: f32,
+}
+
+/// Weights as an object of names: a signal that the file does not name, or names twice, is an error.
+mod by_name {
+    use super::NAMES;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::collections::BTreeMap;
+
+    pub(super) fn serialize<S: Serializer>(
+        w: &[f32; NAMES.len()],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        NAMES.iter().zip(w).collect::<BTreeMap<_, _>>().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<[f32; NAMES.len()], D::Error> {
+        let mut named = BTreeMap::<String, f32>::deserialize(from)?;
+        let mut weights = [0.0; NAMES.len()];
+        for (weight, name) in weights.iter_mut().zip(NAMES) {
+            *weight = named.remove(name).ok_or_else(|| D::Error::missing_field(name))?;
+        }
+        match named.pop_first() {
+            Some((name, _)) => Err(D::Error::custom(format!("`{name}` is no signal"))),
+            None => Ok(weights),
+        }
+    }
 }
 
 static MODELS: LazyLock<Vec<Model>> = LazyLock::new(|| {

@@ -51,11 +51,31 @@ pub fn search(
         found.hits.extend(result.hits);
         found.terms[number] = result.terms;
     }
+    order(corpora, &mut found, arm, tuning);
+    Ok(found)
+}
+
+/// Leaves hits out, as if the corpora did not hold them, and orders the rest anew: what a question
+/// finds whose answer is missing. For fitting and for probes.
+pub fn leave_out(
+    corpora: &[Arc<Corpus>],
+    found: &mut Found,
+    mut left_out: impl FnMut(&Hit) -> bool,
+    arm: Arm,
+    tuning: &Tuning,
+) {
+    found.hits.retain(|hit| !left_out(hit));
+    for (number, corpus) in corpora.iter().enumerate() {
+        arms::rate_pages(corpus, number, &mut found.hits);
+    }
+    order(corpora, found, arm, tuning);
+}
+
+fn order(corpora: &[Arc<Corpus>], found: &mut Found, arm: Arm, tuning: &Tuning) {
     arms::fuse(&mut found.hits, arm, tuning);
     if arm == Arm::Hybrid {
-        rerank(corpora, &mut found, tuning);
+        rerank(corpora, found, tuning);
     }
-    Ok(found)
 }
 
 /// Lifts those of the first hits in which the question's terms stand close together: a line that
