@@ -112,7 +112,7 @@ def fit(embedder):
     }
 
 
-FLOOR = 0.45
+FLOOR = 0.4
 CLOSEST_FLOOR = 0.04
 
 
