@@ -117,8 +117,7 @@ pub fn write_vectors(
     let rows = embedding::rows(windows, cache, dim as usize);
     let dir = draft.dir().join("vectors");
     std::fs::create_dir(&dir).at("create directory", &dir)?;
-    vectors::write(&dir, dim, &rows, &windows.sections)?;
-    let graph = measure_graph(&VectorIndex::open(&dir, true)?);
+    let graph = measure_graph(&vectors::write(&dir, dim, &rows, &windows.sections, None)?);
     Ok(VectorsWritten { windows: windows.sections.len() as u64, reused, graph })
 }
 

@@ -11,12 +11,16 @@ use crate::limits::GENERATIONS_KEPT;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The prefix of directories that are being written.
 const TMP_PREFIX: &str = ".tmp-";
 /// The prefix of links that are being written.
 const LINK_PREFIX: &str = "current.tmp-";
+/// How many files are synced at a time.
+const SYNC_THREADS: usize = 8;
 
 /// A generation that is being written; dropped, it is removed.
 pub struct Draft {
@@ -195,16 +199,36 @@ fn list(dir: &Path) -> Result<Vec<String>, PathError> {
         .collect()
 }
 
+/// Makes a directory and all beneath it durable. The calls wait for the disk, and the file system
+/// commits what waits together at once: so there are several at a time.
 fn sync_tree(dir: &Path) -> Result<(), PathError> {
-    for entry in fs::read_dir(dir).at("list", dir)? {
-        let path = entry.at("list", dir)?.path();
-        if path.is_dir() {
-            sync_tree(&path)?;
-        } else {
-            File::open(&path).and_then(|f| f.sync_all()).at("sync", &path)?;
+    let (next, paths) = (AtomicUsize::new(0), tree(dir)?);
+    let sync_some = || {
+        while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
+            File::open(path).and_then(|f| f.sync_all()).at("sync", path)?;
         }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..SYNC_THREADS).map(|_| scope.spawn(sync_some)).collect();
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
+}
+
+/// All files and directories of a tree, itself among them.
+fn tree(dir: &Path) -> Result<Vec<PathBuf>, PathError> {
+    let (mut paths, mut pending) = (Vec::new(), vec![dir.to_owned()]);
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(&dir).at("list", &dir)? {
+            let entry = entry.at("list", &dir)?;
+            let is_dir = entry.file_type().at("examine", &entry.path())?.is_dir();
+            if is_dir { &mut pending } else { &mut paths }.push(entry.path());
+        }
+        paths.push(dir);
     }
-    sync_dir(dir)
+    Ok(paths)
 }
 
 /// Makes the entries of a directory durable.
