@@ -100,24 +100,41 @@ pub struct VectorsWritten {
     pub graph: GraphReport,
 }
 
+/// What [`write_vectors`] writes.
+pub struct VectorsOf<'a> {
+    /// The windows.
+    pub windows: &'a Windows,
+    /// The verified vector index of the generation before, whose graph is extended.
+    pub before: Option<&'a Path>,
+}
+
 /// Embeds what is new, writes vectors/ and measures the graph.
 ///
 /// # Errors
 /// When the model fails or a file cannot be written.
 pub fn write_vectors(
     draft: &Draft,
-    windows: &Windows,
+    of: &VectorsOf<'_>,
     cache: &mut VectorCache,
     embedder: &dyn Embedder,
     progress: &Progress,
 ) -> Result<VectorsWritten, AssembleError> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let windows = of.windows;
     let reused = embedding::fill(windows, cache, embedder, threads, progress)?;
     let dim = embedder.id().dim;
     let rows = embedding::rows(windows, cache, dim as usize);
     let dir = draft.dir().join("vectors");
-    std::fs::create_dir(&dir).at("create directory", &dir)?;
-    let graph = measure_graph(&vectors::write(&dir, dim, &rows, &windows.sections, None)?);
+    let write = |before| -> Result<GraphReport, AssembleError> {
+        std::fs::create_dir(&dir).at("create directory", &dir)?;
+        Ok(measure_graph(&vectors::write(&dir, dim, &rows, &windows.sections, before)?))
+    };
+    let mut graph = write(of.before)?;
+    if of.before.is_some() && graph.recall_at_10 < RECALL_WANTED {
+        tracing::info!("the extended graph finds {} of the nearest: built anew", graph.recall_at_10);
+        std::fs::remove_dir_all(&dir).at("remove", &dir)?;
+        graph = write(None)?;
+    }
     Ok(VectorsWritten { windows: windows.sections.len() as u64, reused, graph })
 }
 
@@ -157,6 +174,9 @@ fn exact_top(index: &VectorIndex, probe: usize, k: usize) -> Vec<u32> {
     let question = index.row(probe);
     let mut scored: Vec<(f32, u32)> =
         (0u32..).take(index.len()).map(|w| (dot_f32(index.row(w as usize), question), w)).collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let k = k.min(scored.len());
+    if k < scored.len() {
+        scored.select_nth_unstable_by(k, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    }
     scored.into_iter().take(k).map(|s| s.1).collect()
 }

@@ -1,9 +1,9 @@
 //! One run, from the probe of the source to the published generation.
 
-use crate::assemble::{self, AssembleError};
+use crate::assemble::{self, AssembleError, VectorsOf, VectorsWritten};
 use crate::config::{Config, ForgeChoice};
 use crate::document::Document;
-use crate::embedding;
+use crate::embedding::{self, Windows};
 use crate::error::IngestError;
 use crate::forge;
 use crate::lock::{self, Lock, LockError};
@@ -12,23 +12,28 @@ use crate::plan::{self, IndexState, Wanted};
 use crate::progress::Progress;
 use crate::read::Reader;
 use crate::report::Report;
+use crate::reuse::Before;
 use crate::source::mirror::Mirror;
 use crate::source::{CandidateKind, Source, State, git};
 use crate::vector_cache::VectorCache;
-use runbook_shared::embed::{Embedder, EmbedderId, ModelFiles, NO_EMBEDDER, OnnxEmbedder};
+use runbook_shared::chunk::Chunk;
+use runbook_shared::embed::{
+    EmbedError, Embedder, EmbedderId, ModelFiles, NO_EMBEDDER, OnnxEmbedder,
+};
 use runbook_shared::error::PathError;
 use runbook_shared::generation::manifest::{
     CONTENT_VERSION, Counts, FORMAT_VERSION, Forge, Manifest,
 };
 use runbook_shared::generation::publish::Draft;
-use runbook_shared::generation::{self, Generation};
+use runbook_shared::generation::Generation;
 use runbook_shared::last_run::{self, LastRun, Outcome};
 use runbook_shared::locate::DEFAULT_MODEL;
 use runbook_shared::tokens::TokenCounter;
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
-use std::time::Instant;
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
 
 /// Runs ingest once and writes last-run.json, however the run ends.
 ///
@@ -163,9 +168,14 @@ impl<'a> Clock<'a> {
     }
 
     fn stage(&mut self, name: &str) {
-        let ms = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
-        *self.report.took_ms.entry(name.to_owned()).or_insert(0) += ms;
+        self.note(name, self.since.elapsed());
         self.since = Instant::now();
+    }
+
+    /// A stage that another thread was at.
+    fn note(&mut self, name: &str, took: Duration) {
+        let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        *self.report.took_ms.entry(name.to_owned()).or_insert(0) += ms;
     }
 }
 
@@ -208,13 +218,42 @@ fn locked(
         return Ok(());
     }
     tracing::info!("building a generation: {state:?}");
-    let embedder = load_embedder(config)?;
+    let model = read_model(config)?;
+    let counter = match &model {
+        Some(model) => model.token_counter()?,
+        None => TokenCounter::default_model(),
+    };
     clock.stage("model");
-    let (reader, state) = open(config, &probed, progress)?;
-    clock.stage("fetch");
-    let made =
-        Made { config, state, tree_hash, option_hash, embedder: embedder.as_ref(), progress };
-    made.generation(&reader, clock)
+    std::thread::scope(|scope| {
+        // The model is made ready while the source is read.
+        let loading = model.map(|model| {
+            let sessions = std::thread::available_parallelism().map_or(1, usize::from);
+            scope.spawn(move || model.load(&config.places, sessions))
+        });
+        let (reader, source) = open(config, &probed, progress)?;
+        clock.stage("fetch");
+        let made = Made {
+            config,
+            state: source,
+            tree_hash,
+            option_hash,
+            counter,
+            forge: forge(config, &reader),
+            progress,
+        };
+        let before = Before::of(&config.data, current.as_ref(), state, made.forge.as_ref());
+        made.generation(&reader, before.as_ref(), Loading(loading), &mut clock)
+    })
+}
+
+/// The model while a thread makes it ready; none without an embedder.
+struct Loading<'scope>(Option<ScopedJoinHandle<'scope, Result<OnnxEmbedder, EmbedError>>>);
+
+impl Loading<'_> {
+    fn wait(self) -> Result<Option<OnnxEmbedder>, EmbedError> {
+        let joined = self.0.map(|thread| thread.join().unwrap_or_else(|p| resume_unwind(p)));
+        joined.transpose()
+    }
 }
 
 fn check_source(config: &Config, manifest: Option<&Manifest>) -> Result<(), IngestError> {
@@ -253,13 +292,12 @@ fn embedder_id(config: &Config) -> Result<Option<EmbedderId>, IngestError> {
     Ok(Some(model_stamp::identify(&config.data, &config.places, config.embedder.as_deref())?))
 }
 
-fn load_embedder(config: &Config) -> Result<Option<OnnxEmbedder>, IngestError> {
+fn read_model(config: &Config) -> Result<Option<ModelFiles>, IngestError> {
     if !uses_embedder(config) {
         return Ok(None);
     }
-    let sessions = std::thread::available_parallelism().map_or(1, usize::from);
     let name = config.embedder.as_deref().unwrap_or(DEFAULT_MODEL);
-    Ok(Some(ModelFiles::read(&config.places, name)?.load(&config.places, sessions)?))
+    Ok(Some(ModelFiles::read(&config.places, name)?))
 }
 
 fn option_hash(config: &Config) -> String {
@@ -333,32 +371,56 @@ fn open(
     }
 }
 
+fn forge(config: &Config, reader: &Reader) -> Option<Forge> {
+    let url = match (&config.source, reader) {
+        (Source::Remote(url), _) => url.clone(),
+        (Source::Repository(_), Reader::Git(repository, _)) => repository
+            .find_remote("origin")
+            .ok()
+            .and_then(|r| r.url().ok().map(str::to_owned))
+            .unwrap_or_default(),
+        _ => return None,
+    };
+    match &config.forge {
+        ForgeChoice::Detect => forge::detect(&url),
+        ForgeChoice::Off => None,
+        ForgeChoice::Kind(kind, address) => forge::configured(*kind, address.as_deref(), &url),
+    }
+}
+
+/// The program and its version, as manifests name it.
+pub(crate) fn written_by() -> String {
+    format!("runbook-ingest {}", env!("CARGO_PKG_VERSION"))
+}
+
 /// What a generation is made with.
 struct Made<'a> {
     config: &'a Config,
     state: State,
     tree_hash: Option<String>,
     option_hash: String,
-    embedder: Option<&'a OnnxEmbedder>,
+    counter: TokenCounter,
+    forge: Option<Forge>,
     progress: &'a Progress,
 }
 
+/// The vectors of a draft, with what is needed to tidy the cache once it is published.
+struct Vectors {
+    written: VectorsWritten,
+    embedder: EmbedderId,
+    cache: VectorCache,
+    windows: Windows,
+}
+
 impl Made<'_> {
-    fn generation(&self, reader: &Reader, mut clock: Clock<'_>) -> Result<(), IngestError> {
-        let forge = self.forge(reader);
-        let counter = match self.embedder {
-            Some(embedder) => embedder.token_counter()?,
-            None => TokenCounter::default_model(),
-        };
-        let candidates = reader.list(&self.config.selection, clock.report)?;
-        let mut documents =
-            reader.documents(&candidates, forge.as_ref().map(|f| f.kind), &counter, clock.report);
-        if documents.is_empty() {
-            clock
-                .report
-                .notes
-                .push("no document was indexed: check --subdir, --include and --exclude".into());
-        }
+    fn generation(
+        &self,
+        reader: &Reader,
+        before: Option<&Before<'_>>,
+        loading: Loading<'_>,
+        clock: &mut Clock<'_>,
+    ) -> Result<(), IngestError> {
+        let mut documents = self.documents(reader, before, clock.report)?;
         clock.stage("parse");
         let draft = Draft::begin(&self.config.data)?;
         assemble::write_text(&draft, &documents).map_err(IngestError::from)?;
@@ -368,23 +430,9 @@ impl Made<'_> {
             .collect();
         clock.report.chunks = chunks.len() as u64;
         clock.stage("text");
-        clock.report.sections = assemble::write_lexical(&draft, &chunks)?;
-        clock.stage("lexical");
-        let mut graph = None;
-        let mut cached = None;
-        if let Some(embedder) = self.embedder {
-            let windows = embedding::list(&chunks, &counter, &embedder.id().passage_prefix);
-            let mut cache = VectorCache::open(&self.config.data, embedder.id())?;
-            let written =
-                assemble::write_vectors(&draft, &windows, &mut cache, embedder, self.progress)?;
-            clock.report.windows = written.windows;
-            clock.report.reused = written.reused;
-            graph = Some(written.graph);
-            cached = Some((cache, windows));
-            clock.stage("vectors");
-        }
+        let vectors = self.indexes(&draft, &chunks, before, loading, clock)?;
         let at = jiff::Timestamp::now();
-        let mut manifest = self.manifest(clock.report, forge, graph, at);
+        let mut manifest = self.manifest(clock.report, vectors.as_ref(), at);
         let report = serde_json::json!({ "problems": clock.report.problems, "warnings": clock.report.warnings });
         draft.write(Path::new("report.json"), &serde_json::to_vec(&report).unwrap_or_default())?;
         manifest.files = draft.files()?;
@@ -397,7 +445,7 @@ impl Made<'_> {
         clock.stage("verify");
         sealed.publish()?;
         clock.stage("publish");
-        if let Some((cache, windows)) = cached {
+        if let Some(Vectors { cache, windows, .. }) = vectors {
             // The generation is published: what is left over in the cache is no reason to fail.
             cache
                 .prune(windows.keys.into_iter())
@@ -407,43 +455,87 @@ impl Made<'_> {
         Ok(())
     }
 
-    fn forge(&self, reader: &Reader) -> Option<Forge> {
-        let url = match (&self.config.source, reader) {
-            (Source::Remote(url), _) => url.clone(),
-            (Source::Repository(_), Reader::Git(repository, _)) => repository
-                .find_remote("origin")
-                .ok()
-                .and_then(|r| r.url().ok().map(str::to_owned))
-                .unwrap_or_default(),
-            _ => return None,
-        };
-        match &self.config.forge {
-            ForgeChoice::Detect => forge::detect(&url),
-            ForgeChoice::Off => None,
-            ForgeChoice::Kind(kind, address) => forge::configured(*kind, address.as_deref(), &url),
+    fn documents(
+        &self,
+        reader: &Reader,
+        before: Option<&Before<'_>>,
+        report: &mut Report,
+    ) -> Result<Vec<Document>, IngestError> {
+        let kind = self.forge.as_ref().map(|f| f.kind);
+        let known = before.map(Before::documents).unwrap_or_default();
+        let candidates = reader.list(&self.config.selection, report)?;
+        let documents = reader.documents(&candidates, kind, &self.counter, known, report);
+        if documents.is_empty() {
+            let note = "no document was indexed: check --subdir, --include and --exclude";
+            report.notes.push(note.into());
         }
+        Ok(documents)
+    }
+
+    /// Writes both indexes, the lexical one on a thread of its own.
+    fn indexes(
+        &self,
+        draft: &Draft,
+        chunks: &[Chunk],
+        before: Option<&Before<'_>>,
+        loading: Loading<'_>,
+        clock: &mut Clock<'_>,
+    ) -> Result<Option<Vectors>, IngestError> {
+        let lexical = || {
+            let since = Instant::now();
+            assemble::write_lexical(draft, chunks).map(|sections| (sections, since.elapsed()))
+        };
+        let (vectors, lexical) = std::thread::scope(|scope| {
+            let lexical = scope.spawn(lexical);
+            let vectors = self.vectors(draft, chunks, before, loading);
+            (vectors, lexical.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        });
+        let (vectors, (sections, lexical_took)) = (vectors?, lexical?);
+        clock.report.sections = sections;
+        if let Some(vectors) = &vectors {
+            clock.report.windows = vectors.written.windows;
+            clock.report.reused = vectors.written.reused;
+            clock.stage("vectors");
+        }
+        clock.note("lexical", lexical_took);
+        Ok(vectors)
+    }
+
+    fn vectors(
+        &self,
+        draft: &Draft,
+        chunks: &[Chunk],
+        before: Option<&Before<'_>>,
+        loading: Loading<'_>,
+    ) -> Result<Option<Vectors>, IngestError> {
+        let Some(embedder) = loading.wait()? else { return Ok(None) };
+        let windows = embedding::list(chunks, &self.counter, &embedder.id().passage_prefix);
+        let mut cache = VectorCache::open(&self.config.data, embedder.id())?;
+        let before = before.and_then(Before::vectors);
+        let to = VectorsOf { windows: &windows, before: before.as_deref() };
+        let written = assemble::write_vectors(draft, &to, &mut cache, &embedder, self.progress)?;
+        Ok(Some(Vectors { written, embedder: embedder.id().clone(), cache, windows }))
     }
 
     fn manifest(
         &self,
         report: &Report,
-        forge: Option<Forge>,
-        graph: Option<generation::manifest::GraphReport>,
+        vectors: Option<&Vectors>,
         at: jiff::Timestamp,
     ) -> Manifest {
         Manifest {
             format_version: FORMAT_VERSION,
             content_version: CONTENT_VERSION,
-            written_by: format!("runbook-ingest {}", env!("CARGO_PKG_VERSION")),
+            written_by: written_by(),
             source: self.config.source.display(),
             branch: self.state.branch.clone(),
             commit: self.state.commit.clone(),
             tree_hash: self.tree_hash.clone(),
             indexed_at: at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-            embedder: self.embedder.map(|e| e.id().clone()),
+            embedder: vectors.map(|v| v.embedder.clone()),
             option_hash: self.option_hash.clone(),
             options: self.config.content_options.iter().cloned().collect::<BTreeMap<_, _>>(),
-            forge,
+            forge: self.forge.clone(),
             counts: Counts {
                 documents: report.documents,
                 indexed: report.indexed,
@@ -453,7 +545,7 @@ impl Made<'_> {
                 chunks: report.chunks,
                 windows: report.windows,
             },
-            graph,
+            graph: vectors.map(|v| v.written.graph),
             files: BTreeMap::new(),
         }
     }

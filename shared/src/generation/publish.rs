@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const TMP_PREFIX: &str = ".tmp-";
 /// The prefix of links that are being written.
 const LINK_PREFIX: &str = "current.tmp-";
-/// How many files are synced at a time.
-const SYNC_THREADS: usize = 8;
+/// How many files are synced or removed at a time.
+const DISK_THREADS: usize = 8;
 
 /// A generation that is being written; dropped, it is removed.
 pub struct Draft {
@@ -172,8 +172,7 @@ fn prune(data: &Path, current: &str) -> Result<(), PathError> {
     ids.sort(); // Ids start with their time.
     let surplus = (ids.len() + 1).saturating_sub(GENERATIONS_KEPT);
     for id in &ids[..surplus.min(ids.len())] {
-        let dir = generations.join(id);
-        fs::remove_dir_all(&dir).at("remove", &dir)?;
+        remove_tree(&generations.join(id))?;
     }
     Ok(())
 }
@@ -199,18 +198,35 @@ fn list(dir: &Path) -> Result<Vec<String>, PathError> {
         .collect()
 }
 
-/// Makes a directory and all beneath it durable. The calls wait for the disk, and the file system
-/// commits what waits together at once: so there are several at a time.
+/// Makes a directory and all beneath it durable.
 fn sync_tree(dir: &Path) -> Result<(), PathError> {
-    let (next, paths) = (AtomicUsize::new(0), tree(dir)?);
-    let sync_some = || {
+    for_each(&tree(dir)?, |path| File::open(path).and_then(|f| f.sync_all()).at("sync", path))
+}
+
+/// Removes a directory and all beneath it.
+fn remove_tree(dir: &Path) -> Result<(), PathError> {
+    let files: Vec<PathBuf> =
+        tree(dir)?.into_iter().filter(|path| !path.is_dir() || path.is_symlink()).collect();
+    for_each(&files, |path| fs::remove_file(path).at("remove", path))?;
+    fs::remove_dir_all(dir).at("remove", dir)
+}
+
+/// Several at a time: such calls wait for the disk, and the file system commits at once what waits
+/// together.
+fn for_each(
+    paths: &[PathBuf],
+    act: impl Fn(&Path) -> Result<(), PathError> + Sync,
+) -> Result<(), PathError> {
+    let next = AtomicUsize::new(0);
+    let act_on_some = || {
         while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
-            File::open(path).and_then(|f| f.sync_all()).at("sync", path)?;
+            act(path)?;
         }
         Ok(())
     };
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..SYNC_THREADS).map(|_| scope.spawn(sync_some)).collect();
+        let threads: Vec<_> =
+            (0..DISK_THREADS.min(paths.len())).map(|_| scope.spawn(act_on_some)).collect();
         threads
             .into_iter()
             .try_for_each(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))

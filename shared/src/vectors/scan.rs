@@ -71,6 +71,7 @@ pub(super) fn scan_scores(question: &[i8], rows: &[i8], scales: &[f32]) -> Vec<f
 }
 
 /// The dot product, summed in eight lanes so that it is fast and the same everywhere.
+#[multiversion(targets("x86_64+avx2", "aarch64+neon"))]
 #[must_use]
 pub fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0f32; 8];
