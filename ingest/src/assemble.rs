@@ -131,7 +131,10 @@ pub fn write_vectors(
     };
     let mut graph = write(of.before)?;
     if of.before.is_some() && graph.recall_at_10 < RECALL_WANTED {
-        tracing::info!("the extended graph finds {} of the nearest: built anew", graph.recall_at_10);
+        tracing::info!(
+            "the extended graph finds {} of the nearest: built anew",
+            graph.recall_at_10
+        );
         std::fs::remove_dir_all(&dir).at("remove", &dir)?;
         graph = write(None)?;
     }

@@ -2,7 +2,7 @@
 //!
 //! A chunk is what stands under a `##` (or under a deeper heading that has no `##` above it). Over
 //! the cap it is cut at its subheadings, then between blocks, never inside a fence or a table row; a
-//! block that alone exceeds the cap is cut between lines with its fence or table header repeated. The
+//! block that alone exceeds the cap is cut between lines with its fence, tag or table header repeated. The
 //! lines of the document are partitioned: every line that is not blank, front matter or comment
 //! stands in exactly one chunk, and what a chunk holds besides is counted in `repeated` and
 //! `appended`. A heading without text goes with what follows it. docs/index-format.md has the rules.
@@ -71,24 +71,36 @@ struct Piece {
     /// Stands for the last line, where that had to be cut.
     cut_line: Option<String>,
     appended: Vec<String>,
+    /// The line of the closing fence that `appended` stands for, after a cut line; else 0.
+    closing: u32,
     /// Which leaf it belongs to: pieces of one leaf are numbered as parts.
     leaf: usize,
 }
 
 /// A span of lines that is kept together, if it fits.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Atom {
     repeated: Vec<String>,
     from: u32,
     to: u32,
     cut_line: Option<String>,
     appended: Vec<String>,
+    closing: u32,
 }
 
 impl Atom {
     fn plain(from: u32, to: u32) -> Self {
-        Self { repeated: Vec::new(), from, to, cut_line: None, appended: Vec::new() }
+        Self { from, to, ..Self::default() }
     }
+}
+
+/// What stands around each piece of a block that is cut between lines.
+#[derive(Clone, Copy, Default)]
+struct Around<'a> {
+    repeated: &'a [String],
+    appended: &'a [String],
+    /// How many quotes the block stands in whose marks every piece of a line has.
+    quotes: usize,
 }
 
 struct Cutter<'a> {
@@ -252,6 +264,7 @@ impl<'a> Cutter<'a> {
                 piece.to = atom.to;
                 piece.cut_line = atom.cut_line;
                 piece.appended = atom.appended;
+                piece.closing = atom.closing;
                 used += size;
                 continue;
             }
@@ -263,6 +276,7 @@ impl<'a> Cutter<'a> {
                 to: atom.to,
                 cut_line: atom.cut_line,
                 appended: atom.appended,
+                closing: atom.closing,
                 leaf,
             });
         }
@@ -308,7 +322,7 @@ impl<'a> Cutter<'a> {
             let gap = Span { from: end + 1, to: bound.to };
             match atoms.last_mut() {
                 Some(last) if self.is_blank(gap) && last.cut_line.is_none() => last.to = bound.to,
-                _ => self.cut_lines(gap, &[], &[], budget, atoms),
+                _ => self.cut_lines(gap, Around::default(), budget, atoms),
             }
         }
     }
@@ -332,11 +346,12 @@ impl<'a> Cutter<'a> {
         match kind {
             Some(NodeKind::Fence) => self.cut_fence(block, block.to, budget, atoms),
             Some(NodeKind::Table) => self.cut_table(block, block.to, budget, atoms),
+            Some(NodeKind::Html) => self.cut_html(block, budget, atoms),
             Some(NodeKind::Container) if nested => self.atoms(block, depth + 1, budget, atoms),
             None if nested && self.deeper(block, depth) => {
                 self.atoms(block, depth + 1, budget, atoms);
             }
-            _ => self.cut_lines(block, &[], &[], budget, atoms),
+            _ => self.cut_lines(block, Around::default(), budget, atoms),
         }
     }
 
@@ -353,26 +368,58 @@ impl<'a> Cutter<'a> {
         let opener = fence_only(&opener);
         let inner = Span { from: bound.from + 1, to: if closed { to - 1 } else { to } };
         if inner.from > inner.to {
-            return self.cut_lines(bound, &[], &[], budget, atoms);
+            return self.cut_lines(bound, Around::default(), budget, atoms);
         }
         let first = atoms.len();
-        self.cut_lines(
-            inner,
-            std::slice::from_ref(&opener),
-            std::slice::from_ref(&closer),
-            budget,
-            atoms,
-        );
+        let around = Around {
+            repeated: std::slice::from_ref(&opener),
+            appended: std::slice::from_ref(&closer),
+            quotes: opener.chars().take_while(|c| !is_fence_mark(*c)).filter(|c| *c == '>').count(),
+        };
+        self.cut_lines(inner, around, budget, atoms);
         // The first piece has the document's own opening line, the last one its closing line.
         if let Some(atom) = atoms.get_mut(first) {
             atom.repeated.clear();
             atom.from = bound.from;
         }
-        if let Some(atom) = atoms.last_mut().filter(|a| a.cut_line.is_none()) {
-            if closed {
-                atom.appended.clear();
+        match atoms.last_mut() {
+            Some(atom) if atom.cut_line.is_none() => {
+                if closed {
+                    atom.appended.clear();
+                }
+                atom.to = bound.to;
             }
-            atom.to = bound.to;
+            // The closing line that is appended is the document's own.
+            Some(atom) if closed => atom.closing = bound.to,
+            _ => {}
+        }
+    }
+
+    /// A block of HTML: its opening tag is repeated in each piece, so that what stands in it is no
+    /// Markdown there either, and its closing tag is appended where the block has one.
+    fn cut_html(&self, bound: Span, budget: usize, atoms: &mut Vec<Atom>) {
+        let Some((opener, closer)) = html_tags(self.line(bound.from)) else {
+            return self.cut_lines(bound, Around::default(), budget, atoms);
+        };
+        let end = closer.trim_start_matches(|c: char| c.is_whitespace() || c == '>');
+        let closes = |text: &str| text.to_ascii_lowercase().contains(end);
+        let closed = (bound.from..=bound.to).rev().take(2).any(|l| closes(self.line(l)));
+        let appended = if closed { vec![closer.clone()] } else { Vec::new() };
+        if (self.counter.count(&opener) + self.counter.count(&closer)) * 2 > budget {
+            return self.cut_lines(bound, Around::default(), budget, atoms);
+        }
+        let first = atoms.len();
+        let around = Around {
+            repeated: std::slice::from_ref(&opener),
+            appended: &appended,
+            quotes: opener.chars().take_while(|c| *c != '<').filter(|c| *c == '>').count(),
+        };
+        self.cut_lines(bound, around, budget, atoms);
+        if let Some(atom) = atoms.get_mut(first) {
+            atom.repeated.clear();
+        }
+        if let Some(atom) = atoms[first..].last_mut() {
+            atom.appended.clear();
         }
     }
 
@@ -381,10 +428,11 @@ impl<'a> Cutter<'a> {
             [bound.from, bound.from + 1].map(|l| self.line(l).to_owned()).into();
         let header_tokens: usize = header.iter().map(|l| self.counter.count(l)).sum();
         if to < bound.from + 2 || header_tokens * 2 > budget {
-            return self.cut_lines(bound, &[], &[], budget, atoms);
+            return self.cut_lines(bound, Around::default(), budget, atoms);
         }
         let first = atoms.len();
-        self.cut_lines(Span { from: bound.from + 2, to: bound.to }, &header, &[], budget, atoms);
+        let around = Around { repeated: &header, ..Around::default() };
+        self.cut_lines(Span { from: bound.from + 2, to: bound.to }, around, budget, atoms);
         if let Some(atom) = atoms.get_mut(first) {
             atom.repeated.clear();
             atom.from = bound.from;
@@ -392,14 +440,8 @@ impl<'a> Cutter<'a> {
     }
 
     /// Cuts between lines, and within a line that alone exceeds the budget.
-    fn cut_lines(
-        &self,
-        span: Span,
-        repeated: &[String],
-        appended: &[String],
-        budget: usize,
-        atoms: &mut Vec<Atom>,
-    ) {
+    fn cut_lines(&self, span: Span, around: Around<'_>, budget: usize, atoms: &mut Vec<Atom>) {
+        let Around { repeated, appended, quotes } = around;
         let extra: usize = repeated.iter().chain(appended).map(|l| self.counter.count(l)).sum();
         let room = budget.saturating_sub(extra).max(1);
         let atom = |from, to, cut_line| Atom {
@@ -408,6 +450,7 @@ impl<'a> Cutter<'a> {
             to,
             cut_line,
             appended: appended.to_vec(),
+            closing: 0,
         };
         let (mut from, mut used) = (span.from, 0);
         for line in span.from..=span.to {
@@ -417,7 +460,7 @@ impl<'a> Cutter<'a> {
                 (from, used) = (line, 0);
             }
             if size > room {
-                for part in self.cut_line(self.line(line), room) {
+                for part in self.cut_line(self.line(line), quotes, room) {
                     atoms.push(atom(line, line, Some(part)));
                 }
                 (from, used) = (line + 1, 0);
@@ -430,12 +473,14 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    fn cut_line(&self, line: &str, room: usize) -> Vec<String> {
-        let mut parts = Vec::new();
-        let mut rest = line;
+    fn cut_line(&self, line: &str, quotes: usize, room: usize) -> Vec<String> {
+        let marks = quote_marks(line, quotes);
+        let room_after_marks = room.saturating_sub(self.counter.count(marks)).max(1);
+        let mut parts = vec![line[..self.counter.prefix(line, room)].to_owned()];
+        let mut rest = &line[parts[0].len()..];
         while !rest.is_empty() {
-            let end = self.counter.prefix(rest, room);
-            parts.push(rest[..end].to_owned());
+            let end = self.counter.prefix(rest, room_after_marks);
+            parts.push(format!("{marks}{}", &rest[..end]));
             rest = &rest[end..];
         }
         parts
@@ -519,6 +564,7 @@ impl<'a> Cutter<'a> {
             text.push_str(line);
             text.push('\n');
         }
+        let to = to.max(piece.closing);
         let sections = self.sections(from, to, body_start, &text);
         let trail = sections.first().map(|s| s.heading_path.clone())?;
         let anchor = sections.first().map(|s| s.anchor.clone())?;
@@ -672,10 +718,64 @@ fn visible_lines(text: &str, outline: &Outline) -> Vec<String> {
         }
         visible.push_str(&text[at..comment.start]);
         visible.extend(text[comment.clone()].chars().filter(|c| *c == '\n'));
+        let line = visible.rfind('\n').map_or(0, |at| at + 1);
+        let begins = visible[line..].chars().all(|c| c.is_whitespace() || c == '>');
+        if begins && reads_otherwise(&text[comment.end..]) {
+            visible.push_str(EMPTY_COMMENT);
+        }
         at = comment.end;
     }
     visible.push_str(&text[at..]);
     visible.lines().map(str::to_owned).collect()
+}
+
+/// Stands for a comment without which the text after it would be read otherwise.
+const EMPTY_COMMENT: &str = "<!---->";
+
+/// True for text that is none of a heading and of a fence only because a comment stands before it in
+/// its line, or that a line of `=` or `-` below it would make a heading.
+fn reads_otherwise(after: &str) -> bool {
+    let mut lines = after.lines().map(str::trim);
+    let line = lines.next().unwrap_or("");
+    let hashes = line.bytes().take_while(|b| *b == b'#').count();
+    let is_heading =
+        (1..=6).contains(&hashes) && line[hashes..].chars().next().is_none_or(char::is_whitespace);
+    let is_rule = |line: &str, mark: char| !line.is_empty() && line.chars().all(|c| c == mark);
+    let underlines = |line: &str| is_rule(line, '=') || is_rule(line, '-');
+    let is_underlined = !line.is_empty() && lines.next().is_some_and(underlines);
+    is_heading
+        || line.starts_with("```")
+        || line.starts_with("~~~")
+        || underlines(line)
+        || is_underlined
+}
+
+/// The opening tag with which a block of HTML begins, behind the marks and blanks before it, and its
+/// closing tag in lower case; none where it does not begin with one.
+fn html_tags(line: &str) -> Option<(String, String)> {
+    let at = line.find('<')?;
+    let (lead, tag) = (lead(&line[..at]), &line[at..]);
+    let name_end = tag[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '-')? + 1;
+    let name = tag.get(1..name_end).filter(|name| !name.is_empty())?;
+    let end = tag.find('>')?;
+    Some((format!("{lead}{}", &tag[..=end]), format!("{lead}</{}>", name.to_ascii_lowercase())))
+}
+
+/// The marks of so many quotes at the beginning of a line, with the blanks around them.
+fn quote_marks(line: &str, quotes: usize) -> &str {
+    let mut end = 0;
+    for _ in 0..quotes {
+        let rest = line[end..].trim_start();
+        if !rest.starts_with('>') {
+            break;
+        }
+        end = line.len() - rest.len() + 1;
+    }
+    &line[..end + usize::from(end > 0 && line[end..].starts_with(' '))]
+}
+
+fn is_fence_mark(c: char) -> bool {
+    matches!(c, '`' | '~')
 }
 
 /// The closing line of a fence, and whether the document has it.
@@ -683,7 +783,7 @@ fn closing_fence(opener: &str, last: &str, more_than_one_line: bool) -> (String,
     let strip =
         |line: &str| line.trim_start_matches(|c: char| c.is_whitespace() || c == '>').to_owned();
     let fence = fence_only(opener);
-    let marks: String = strip(&fence).chars().take_while(|c| matches!(c, '`' | '~')).collect();
+    let marks: String = strip(&fence).chars().take_while(|c| is_fence_mark(*c)).collect();
     let last_marks = strip(last).trim_end().to_owned();
     let closed = more_than_one_line
         && last_marks.len() >= marks.len().max(3)
@@ -698,9 +798,12 @@ fn closing_fence(opener: &str, last: &str, more_than_one_line: bool) -> (String,
 /// The opening line of a fence; a list marker before it becomes as many spaces.
 fn fence_only(opener: &str) -> String {
     let at = opener.find("```").or_else(|| opener.find("~~~")).unwrap_or(0);
-    let lead: String =
-        opener[..at].chars().map(|c| if c.is_whitespace() || c == '>' { c } else { ' ' }).collect();
-    format!("{lead}{}", &opener[at..])
+    format!("{}{}", lead(&opener[..at]), &opener[at..])
+}
+
+/// What stands before a block in its line, a list marker as so many spaces.
+fn lead(before: &str) -> String {
+    before.chars().map(|c| if c.is_whitespace() || c == '>' { c } else { ' ' }).collect()
 }
 
 fn content_hash(title: &str, trail: &[String], text: &str) -> String {

@@ -149,7 +149,8 @@ fn chunks(args: RunArgs, path: Option<&str>) -> Result<u8, IngestError> {
         }
     }
     let counter = TokenCounter::default_model();
-    let documents = reader.documents(&candidates, None, &counter, Documents::default(), &mut report);
+    let documents =
+        reader.documents(&candidates, None, &counter, Documents::default(), &mut report);
     let mut out = String::new();
     for document::Document { chunks, .. } in &documents {
         for chunk in chunks {

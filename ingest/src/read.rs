@@ -81,9 +81,8 @@ impl Reader {
         let mut documents: Vec<Document> = Vec::with_capacity(candidates.len());
         for candidate in candidates {
             report.documents += 1;
-            let parsed = self
-                .bytes(candidate)
-                .and_then(|bytes| match known.take(&candidate.path, bytes) {
+            let parsed =
+                self.bytes(candidate).and_then(|bytes| match known.take(&candidate.path, bytes) {
                     Ok(document) => Ok(document),
                     Err(bytes) => document::parse(&candidate.path, bytes, forge, counter),
                 });

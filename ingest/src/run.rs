@@ -21,11 +21,11 @@ use runbook_shared::embed::{
     EmbedError, Embedder, EmbedderId, ModelFiles, NO_EMBEDDER, OnnxEmbedder,
 };
 use runbook_shared::error::PathError;
+use runbook_shared::generation::Generation;
 use runbook_shared::generation::manifest::{
     CONTENT_VERSION, Counts, FORMAT_VERSION, Forge, Manifest,
 };
 use runbook_shared::generation::publish::Draft;
-use runbook_shared::generation::Generation;
 use runbook_shared::last_run::{self, LastRun, Outcome};
 use runbook_shared::locate::DEFAULT_MODEL;
 use runbook_shared::tokens::TokenCounter;
@@ -212,8 +212,8 @@ fn locked(
         state = plan::compare(manifest, &wanted);
     }
     clock.report.state = format!("{state:?}");
-    *checked_at = Some(now());
     if let (IndexState::UpToDate, Some((_, manifest))) = (state, &current) {
+        *checked_at = Some(now());
         up_to_date(clock.report, manifest);
         return Ok(());
     }
@@ -231,6 +231,7 @@ fn locked(
             scope.spawn(move || model.load(&config.places, sessions))
         });
         let (reader, source) = open(config, &probed, progress)?;
+        *checked_at = Some(now()); // A source that was seen, but not fetched, was not reached.
         clock.stage("fetch");
         let made = Made {
             config,
@@ -297,6 +298,8 @@ fn read_model(config: &Config) -> Result<Option<ModelFiles>, IngestError> {
         return Ok(None);
     }
     let name = config.embedder.as_deref().unwrap_or(DEFAULT_MODEL);
+    // Without the library nothing is fetched.
+    config.places.onnxruntime().map_err(EmbedError::from)?;
     Ok(Some(ModelFiles::read(&config.places, name)?))
 }
 
@@ -422,6 +425,8 @@ impl Made<'_> {
     ) -> Result<(), IngestError> {
         let mut documents = self.documents(reader, before, clock.report)?;
         clock.stage("parse");
+        let embedder = loading.wait()?;
+        clock.stage("model");
         let draft = Draft::begin(&self.config.data)?;
         assemble::write_text(&draft, &documents).map_err(IngestError::from)?;
         let chunks: Vec<_> = documents
@@ -430,7 +435,7 @@ impl Made<'_> {
             .collect();
         clock.report.chunks = chunks.len() as u64;
         clock.stage("text");
-        let vectors = self.indexes(&draft, &chunks, before, loading, clock)?;
+        let vectors = self.indexes(&draft, &chunks, before, embedder.as_ref(), clock)?;
         let at = jiff::Timestamp::now();
         let mut manifest = self.manifest(clock.report, vectors.as_ref(), at);
         let report = serde_json::json!({ "problems": clock.report.problems, "warnings": clock.report.warnings });
@@ -478,7 +483,7 @@ impl Made<'_> {
         draft: &Draft,
         chunks: &[Chunk],
         before: Option<&Before<'_>>,
-        loading: Loading<'_>,
+        embedder: Option<&OnnxEmbedder>,
         clock: &mut Clock<'_>,
     ) -> Result<Option<Vectors>, IngestError> {
         let lexical = || {
@@ -487,7 +492,8 @@ impl Made<'_> {
         };
         let (vectors, lexical) = std::thread::scope(|scope| {
             let lexical = scope.spawn(lexical);
-            let vectors = self.vectors(draft, chunks, before, loading);
+            let vectors =
+                embedder.map(|embedder| self.vectors(draft, chunks, before, embedder)).transpose();
             (vectors, lexical.join().unwrap_or_else(|panic| resume_unwind(panic)))
         });
         let (vectors, (sections, lexical_took)) = (vectors?, lexical?);
@@ -506,15 +512,14 @@ impl Made<'_> {
         draft: &Draft,
         chunks: &[Chunk],
         before: Option<&Before<'_>>,
-        loading: Loading<'_>,
-    ) -> Result<Option<Vectors>, IngestError> {
-        let Some(embedder) = loading.wait()? else { return Ok(None) };
+        embedder: &OnnxEmbedder,
+    ) -> Result<Vectors, IngestError> {
         let windows = embedding::list(chunks, &self.counter, &embedder.id().passage_prefix);
         let mut cache = VectorCache::open(&self.config.data, embedder.id())?;
         let before = before.and_then(Before::vectors);
         let to = VectorsOf { windows: &windows, before: before.as_deref() };
-        let written = assemble::write_vectors(draft, &to, &mut cache, &embedder, self.progress)?;
-        Ok(Some(Vectors { written, embedder: embedder.id().clone(), cache, windows }))
+        let written = assemble::write_vectors(draft, &to, &mut cache, embedder, self.progress)?;
+        Ok(Vectors { written, embedder: embedder.id().clone(), cache, windows })
     }
 
     fn manifest(

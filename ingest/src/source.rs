@@ -4,8 +4,10 @@
 
 pub mod dir;
 pub mod git;
+mod host_pattern;
 pub mod known_hosts;
 pub mod mirror;
+mod packs;
 
 use crate::select::{Selection, SkipReason};
 use runbook_shared::error::{Hint, PathError};

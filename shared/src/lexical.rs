@@ -145,8 +145,21 @@ impl LexicalWriter {
             self.writer.merge(&segments).wait().map_err(at(&self.path))?;
         }
         self.writer.garbage_collect_files().wait().map_err(at(&self.path))?;
-        self.writer.wait_merging_threads().map_err(at(&self.path))
+        self.writer.wait_merging_threads().map_err(at(&self.path))?;
+        share(&self.path).map_err(|e| at(&self.path)(e.into()))
     }
+}
+
+/// Gives every file the permissions that a new file gets here: tantivy writes some of them for their
+/// owner alone, and the daemon may run as another user.
+fn share(dir: &Path) -> std::io::Result<()> {
+    let probe = dir.join(".permissions.lock");
+    let usual = std::fs::File::create(&probe)?.metadata()?.permissions();
+    std::fs::remove_file(&probe)?;
+    for entry in std::fs::read_dir(dir)? {
+        std::fs::set_permissions(entry?.path(), usual.clone())?;
+    }
+    Ok(())
 }
 
 fn words(terms: &[Term]) -> impl Iterator<Item = &Term> {
@@ -492,6 +505,17 @@ mod tests {
             [(0, 0b111), (1, 0b001)]
         );
         assert!(hits[0].score.0 > hits[1].score.0);
+    }
+
+    #[test]
+    fn every_file_has_the_permissions_of_a_new_one() {
+        let (dir, _index) = index(&[("x", "")]);
+        let usual = std::fs::File::create(dir.path().join("new")).unwrap();
+        let usual = usual.metadata().unwrap().permissions();
+        for entry in std::fs::read_dir(dir.path()).unwrap() {
+            let entry = entry.unwrap();
+            assert_eq!(entry.metadata().unwrap().permissions(), usual, "{:?}", entry.file_name());
+        }
     }
 
     #[test]

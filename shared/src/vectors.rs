@@ -342,7 +342,12 @@ mod tests {
     }
 
     /// A step from one generation to the next: rows by number, as they stand in it.
-    fn step(all: &[f32], dim: usize, numbers: &[usize], before: Option<&Path>) -> (tempfile::TempDir, Vec<f32>) {
+    fn step(
+        all: &[f32],
+        dim: usize,
+        numbers: &[usize],
+        before: Option<&Path>,
+    ) -> (tempfile::TempDir, Vec<f32>) {
         let rows: Vec<f32> =
             numbers.iter().flat_map(|n| &all[n * dim..(n + 1) * dim]).copied().collect();
         let sections: Vec<u32> = (0..numbers.len() as u32).collect();
@@ -364,8 +369,7 @@ mod tests {
         let (one, _) = step(&all, dim, &first, None);
         assert!(!files(one.path()).contains(&"points.u32".to_owned()));
         // Fifty rows go, fifty come in front of all others, which move; one stands there twice.
-        let second: Vec<usize> =
-            (1000..1050).chain(0..300).chain(350..1000).chain([20]).collect();
+        let second: Vec<usize> = (1000..1050).chain(0..300).chain(350..1000).chain([20]).collect();
         let (two, rows) = step(&all, dim, &second, Some(one.path()));
         assert!(files(two.path()).contains(&"points.u32".to_owned()), "it was built anew");
         let index = VectorIndex::open(two.path(), true).unwrap();

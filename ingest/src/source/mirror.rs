@@ -4,7 +4,7 @@
 //! history is followed and no name that a server sends becomes a path here.
 
 use super::known_hosts::{self, HostPort, Negotiation};
-use super::{GitAccess, SourceError, State, git, printable, without_credentials};
+use super::{GitAccess, SourceError, State, git, packs, printable, without_credentials};
 use crate::select::Selection;
 use git2::{
     AutotagOption, CertificateCheckStatus, Cred, CredentialType, Direction, ErrorClass, ErrorCode,
@@ -19,6 +19,9 @@ use walkdir::WalkDir;
 
 /// The local name of what is read.
 const LOCAL_REF: &str = "refs/runbook/source";
+/// A mirror that is being fetched anew, and the one whose place it takes.
+const FRESH: &str = "mirror.fresh.git";
+const OLD: &str = "mirror.old.git";
 /// Where the remote's names of branches start.
 const BRANCHES: &str = "refs/heads/";
 /// The name of the remote's own position.
@@ -144,14 +147,66 @@ impl<'a> Mirror<'a> {
         progress: &dyn Fn(usize, usize),
     ) -> Result<(Repository, Oid), SourceError> {
         let is_new = !self.dir.exists();
-        match self.fetch_into(branch, progress, (!is_new).then_some(selection)) {
+        let fetched = match self.fetch_into(branch, progress, (!is_new).then_some(selection)) {
             Err(SourceError::Repository { message, .. }) if !is_new => {
                 tracing::warn!("the mirror is damaged ({message}); it is made anew");
                 fs::remove_dir_all(&self.dir).at("remove", &self.dir)?;
                 self.fetch_into(branch, progress, None)
             }
             other => other,
+        }?;
+        if is_new { Ok(fetched) } else { self.tidy(fetched, branch, progress) }
+    }
+
+    /// Merges packs, or fetches into a fresh mirror where most of this one is no longer needed. What
+    /// fails here is tried again by the next run.
+    fn tidy(
+        &self,
+        fetched: (Repository, Oid),
+        branch: Option<&str>,
+        progress: &dyn Fn(usize, usize),
+    ) -> Result<(Repository, Oid), SourceError> {
+        if packs::is_outgrown(&self.dir)? {
+            return match self.renew(branch, progress) {
+                Ok(renewed) => Ok(renewed),
+                Err(e) if self.dir.is_dir() => {
+                    tracing::warn!("the mirror has grown, and cannot be fetched anew: {e}");
+                    Ok(fetched)
+                }
+                Err(e) => Err(e),
+            };
         }
+        let (repository, commit) = fetched;
+        match packs::merge(&repository) {
+            // The packs that are open are gone.
+            Ok(true) => Ok((git::open(&self.dir)?, commit)),
+            Ok(false) => Ok((repository, commit)),
+            Err(e) => {
+                tracing::warn!("the packs of the mirror are not merged: {e}");
+                Ok((git::open(&self.dir)?, commit))
+            }
+        }
+    }
+
+    /// Fetches into a fresh mirror and puts it in the place of this one. A crash on the way leaves one
+    /// of the two, or none, which the next run makes anew; what else it leaves is swept.
+    fn renew(
+        &self,
+        branch: Option<&str>,
+        progress: &dyn Fn(usize, usize),
+    ) -> Result<(Repository, Oid), SourceError> {
+        let fresh = Mirror { url: self.url, access: self.access, dir: self.beside(FRESH) };
+        let (repository, commit) = fresh.fetch_into(branch, progress, None)?;
+        drop(repository);
+        let old = self.beside(OLD);
+        fs::rename(&self.dir, &old).at("rename", &self.dir)?;
+        fs::rename(&fresh.dir, &self.dir).at("rename", &fresh.dir)?;
+        fs::remove_dir_all(&old).at("remove", &old)?;
+        Ok((git::open(&self.dir)?, commit))
+    }
+
+    fn beside(&self, name: &str) -> PathBuf {
+        self.dir.with_file_name(name)
     }
 
     /// Fetches; into a mirror that was there before, also checks that nothing of it is missing.
@@ -237,6 +292,11 @@ impl<'a> Mirror<'a> {
     }
 
     fn open_mirror(&self) -> Result<Repository, SourceError> {
+        for left in [FRESH, OLD].map(|name| self.beside(name)) {
+            if left != self.dir && left.exists() {
+                fs::remove_dir_all(&left).at("remove", &left)?;
+            }
+        }
         fs::create_dir_all(&self.dir).at("create directory", &self.dir)?;
         sweep(&self.dir)?;
         if self.dir.join("HEAD").is_file() {
@@ -247,14 +307,12 @@ impl<'a> Mirror<'a> {
 
     /// Has libgit2 ask for host keys that are known; nothing where the remote is not reached by ssh.
     fn negotiate(&self) -> Result<Option<Negotiation>, SourceError> {
-        if !is_ssh(self.url) {
-            return Ok(None);
-        }
+        let Some(at) = ssh_server(self.url) else { return Ok(None) };
         if let Some(key) = &self.access.ssh_key {
             fs::File::open(key).at("read the ssh key", key)?;
         }
         let home = self.dir.with_file_name("ssh");
-        let begun = Negotiation::begin(self.access.known_hosts.as_deref(), &home);
+        let begun = Negotiation::begin(self.access.known_hosts.as_deref(), &at, &home);
         begun.map(Some).map_err(|e| SourceError::Remote {
             url: without_credentials(self.url),
             message: e.to_string(),
@@ -306,7 +364,7 @@ impl<'a> Mirror<'a> {
                 error
             })
         });
-        let (note, port) = (Rc::clone(trouble), ssh_port(self.url).unwrap_or(22));
+        let (note, port) = (Rc::clone(trouble), ssh_server(self.url).map_or(22, |at| at.port));
         callbacks.certificate_check(move |certificate, host| {
             let Some(key) = certificate.as_hostkey().and_then(git2::cert::CertHostkey::hostkey)
             else {
@@ -420,16 +478,25 @@ fn credentials(
     )
 }
 
-/// True for the two forms of ssh URLs.
-fn is_ssh(url: &str) -> bool {
-    url.split_once("://").is_none_or(|(scheme, _)| scheme.contains("ssh"))
-}
-
-/// The port of an ssh URL.
-fn ssh_port(url: &str) -> Option<u16> {
-    let authority = url.split_once("://")?.1.split('/').next()?;
-    let host = authority.rsplit('@').next()?;
-    host.rsplit_once(':').and_then(|(_, port)| port.parse().ok())
+/// The server of an ssh URL, of either form; none for other URLs.
+fn ssh_server(url: &str) -> Option<HostPort> {
+    let (authority, with_port) = match url.split_once("://") {
+        Some((scheme, _)) if !scheme.contains("ssh") => return None,
+        Some((_, rest)) => (rest.split('/').next().unwrap_or(rest), true),
+        // `host:path`; a colon within brackets is the address's own.
+        None => {
+            let end = url.find("]:").map_or_else(|| url.find(':'), |at| Some(at + 1));
+            (&url[..end.unwrap_or(url.len())], false)
+        }
+    };
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    let port = host.rsplit_once(':').filter(|_| with_port);
+    let (host, port) = match port.and_then(|(host, port)| Some((host, port.parse().ok()?))) {
+        Some((host, port)) => (host, port),
+        None => (host, 22),
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    Some(HostPort { host: host.to_owned(), port })
 }
 
 #[expect(unsafe_code, reason = "git2 marks global settings as unsafe")]
@@ -493,18 +560,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_of_ssh_are_told_with_their_port() {
-        for (url, ssh, port) in [
-            ("ssh://git@h.example:2222/a.git", true, Some(2222)),
-            ("ssh://h.example/a.git", true, None),
-            ("ssh://git@[::1]:22/a.git", true, Some(22)),
-            ("ssh://git@[::1]/a.git", true, None),
-            ("git+ssh://h.example/a.git", true, None),
-            ("git@h.example:a.git", true, None),
-            ("https://h.example:8443/a.git", false, Some(8443)),
-            ("file:///srv/a.git", false, None),
+    fn urls_of_ssh_are_told_with_their_server() {
+        for (url, server) in [
+            ("ssh://git@h.example:2222/a.git", Some("[h.example]:2222")),
+            ("ssh://h.example/a.git", Some("h.example")),
+            ("ssh://git@[::1]:22/a.git", Some("::1")),
+            ("ssh://git@[::1]:23/a.git", Some("[::1]:23")),
+            ("ssh://git@[::1]/a.git", Some("::1")),
+            ("git+ssh://h.example/a.git", Some("h.example")),
+            ("git@h.example:a.git", Some("h.example")),
+            ("git@h.example:2222/a.git", Some("h.example")),
+            ("git@[::1]:a.git", Some("::1")),
+            ("https://h.example:8443/a.git", None),
+            ("file:///srv/a.git", None),
         ] {
-            assert_eq!((is_ssh(url), ssh_port(url)), (ssh, port), "{url}");
+            let found = ssh_server(url).map(|at| at.to_string());
+            assert_eq!(found.as_deref(), server, "{url}");
         }
     }
 

@@ -285,6 +285,63 @@ mod file {
         }
     }
 
+    fn packs(world: &World) -> (usize, u64) {
+        let dir = world.data().join("source/mirror.git/objects/pack");
+        let packs = names(&dir).into_iter().filter(|n| n.ends_with(".pack"));
+        let sizes: Vec<u64> = packs.map(|n| fs::metadata(dir.join(n)).unwrap().len()).collect();
+        (sizes.len(), sizes.iter().sum())
+    }
+
+    #[test]
+    fn packs_of_many_fetches_are_merged() {
+        let (world, remote) = ingested("main");
+        let mut most = 0;
+        for n in 0..25 {
+            remote.commit("main", &[("guide.md", &format!("# {n}\n")), ("other.md", "# O\n")]);
+            world.ingest(&remote.url(), &[]).expect(0, "published");
+            most = most.max(packs(&world).0);
+        }
+        assert!(most < 20 && packs(&world).0 < 10, "{most}, then {:?}", packs(&world));
+        // Everything is there: a run that checks the mirror finds nothing to make anew.
+        let commit = remote.commit("main", &[("guide.md", "# last\n"), ("other.md", "# O\n")]);
+        let run = world.ingest(&remote.url(), &[]).expect(0, "published");
+        assert_eq!(run.commit(), Some(commit));
+        assert!(!run.stderr.contains("mirror"), "{run}");
+        assert_eq!(world.stored("guide.md"), "# last\n");
+    }
+
+    #[test]
+    fn a_mirror_of_things_that_nobody_needs_is_fetched_anew() {
+        let (world, remote) = ingested("main");
+        for n in 1..5 {
+            let text = noise(2_000_000, n);
+            remote.rewrite("main", &[("guide.md", "# G\n"), ("noise.txt", &text)]);
+            world.ingest(&remote.url(), &[]).expect(0, "published");
+        }
+        let (count, bytes) = packs(&world);
+        assert!(bytes < 4_000_000, "{count} packs of {bytes} bytes");
+        assert_eq!(names(&world.data().join("source")), ["mirror.git"]);
+        // What a run that was killed left is swept.
+        let left = world.data().join("source/mirror.old.git/objects");
+        fs::create_dir_all(&left).unwrap();
+        let commit = remote.commit("main", &[("guide.md", "# last\n")]);
+        let run = world.ingest(&remote.url(), &[]).expect(0, "published");
+        assert_eq!((run.commit(), left.exists()), (Some(commit), false));
+    }
+
+    #[test]
+    fn a_source_that_is_seen_but_not_fetched_was_not_reached() {
+        let (world, remote) = ingested("main");
+        let commit = remote.commit("main", &[("new.md", "# New\n")]);
+        let objects = remote.dir.join("objects");
+        let object = objects.join(&commit[..2]).join(&commit[2..]);
+        let away = world.path("object");
+        fs::rename(&object, &away).unwrap();
+        keeps_all(&world, &remote.url(), &[], &["hint: "]);
+        fs::rename(&away, &object).unwrap();
+        world.ingest(&remote.url(), &[]).expect(0, "published");
+    }
+
     #[test]
     fn a_reference_that_leads_nowhere_is_named_with_the_way_out() {
         let (world, remote) = ingested("main");
@@ -674,6 +731,21 @@ mod ssh {
         assert!(hashed.unwrap().success() && fs::read(&file).unwrap().starts_with(b"|1|"));
         let run = sshd.world.ingest(&sshd.url(), &["--ssh-key", "deploy"]);
         run.expect(0, "up_to_date");
+    }
+
+    #[test]
+    fn patterns_know_hosts_and_find_the_kind_to_ask_for() {
+        let Some(sshd) = Sshd::start(&["ed25519", "rsa"]) else { return };
+        let key = sshd.line("host_rsa");
+        let key = key.split_once(' ').unwrap().1;
+        sshd.know(&[format!("[127.0.0.?]:* {key}")]);
+        sshd.ingest("deploy").expect(0, "published");
+        sshd.know(&[format!("127.* {key}")]);
+        sshd.ingest("deploy").expect(0, "up_to_date");
+        sshd.know(&[format!("*,!*127.0.0.1* {key}")]);
+        sshd.ingest("deploy").expect(1, "failed").says(&["is in none of", "hint: "]);
+        sshd.know(&[format!("* {key}"), format!("@revoked * {key}")]);
+        sshd.ingest("deploy").expect(1, "failed").says(&["revoked"]);
     }
 
     #[test]
@@ -1156,6 +1228,13 @@ mod tree {
         let args = ["--subdir", "docs/", "--exclude", "docs/old/**"];
         world.ingest(&remote.url(), &args).expect(0, "published");
         assert_eq!(world.documents(), ["docs/a.md", "docs/e.md.erb"]);
+        // What no path of a document can be is reported within the subdirectory, and not outside.
+        let odd = ["docs/bell\u{7}.md", "docs/tab\t/x.md", "other\u{7}.md"].map(|p| (p, "# X\n"));
+        remote.commit("main", &[&files[..], &odd[..]].concat());
+        let run = world.ingest(&remote.url(), &args).expect(0, "published");
+        let problems = run.problems();
+        assert!(problems.iter().all(|(_, reason)| reason == "invalid_path"), "{run}");
+        assert_eq!(problems.len(), 2, "{run}");
         let args = ["--include", "*.txt", "--include", "README.md"];
         let run = world.ingest(&remote.url(), &args).expect(0, "published");
         assert_eq!(run.state(), "OptionMismatch");

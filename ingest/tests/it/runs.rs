@@ -5,6 +5,7 @@ use crate::support::{LONG_AGO, Running, Server, World, git_daemon, is_root, name
 use runbook_shared::generation::manifest;
 use runbook_shared::locate::{DEFAULT_MODEL, Places};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -651,6 +652,53 @@ mod embedder {
         }
         write(&world, "guide.md", "# Guide\n\n## Stop\n\nStop it.\n\n## Start\n\nStart it!\n");
         ingest().expect(0, "published");
+    }
+
+    /// What a generation says, without its time.
+    fn content(world: &World) -> BTreeMap<String, String> {
+        let mut files = world.generation().manifest.files;
+        files.retain(|name, _| !name.starts_with("lexical/") && !name.starts_with("vectors/graph"));
+        files.into_iter().map(|(name, entry)| (name, entry.blake3)).collect()
+    }
+
+    #[test]
+    fn a_generation_made_from_the_one_before_is_the_one_made_from_nothing() {
+        let (world, fresh) = (World::new(), World::new());
+        let library = installed().onnxruntime.unwrap();
+        let page = |n: u32, text: &str| {
+            let steps: String =
+                (0..8).map(|s| format!("## Step {s}\n\n{text} {n} {s}.\n\n")).collect();
+            format!("# Page {n}\n\n{steps}```sh\necho {n}\n")
+        };
+        for n in 0..16 {
+            write(&world, &format!("{n}.md"), &page(n, "Do"));
+        }
+        let ingest = |world: &World| world.finish(command(world, &library).output().unwrap());
+        ingest(&world).expect(0, "published");
+        assert!(!content(&world).contains_key("vectors/points.u32"));
+        // One page changes, one goes, one comes, and one is another's by name.
+        let texts =
+            [("3.md", page(3, "Undo")), ("9.md", "# Nine\n".into()), ("1.md", page(2, "Do"))];
+        fs::remove_file(world.path(SOURCE).join("5.md")).unwrap();
+        for (name, text) in &texts {
+            write(&world, name, text);
+        }
+        for entry in fs::read_dir(world.path(SOURCE)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let text = fs::read_to_string(world.path(SOURCE).join(&name)).unwrap();
+            write(&fresh, &name, &text);
+        }
+        let run = ingest(&world).expect(0, "published");
+        let anew = ingest(&fresh).expect(0, "published");
+        for key in ["problems", "warnings", "sections", "chunks", "windows"] {
+            assert_eq!(run.report()[key], anew.report()[key], "{key}");
+        }
+        assert!(run.count("reused") > 0 && anew.count("reused") == 0);
+        let mut made = content(&world);
+        assert!(made.remove("vectors/points.u32").is_some(), "the graph was built anew");
+        assert_eq!(made, content(&fresh));
+        let graph = world.generation().manifest.graph.unwrap();
+        assert!(graph.recall_at_10 >= 0.99, "{graph:?}");
     }
 
     #[test]

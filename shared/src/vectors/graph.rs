@@ -95,7 +95,8 @@ impl Graph {
     fn insert(&mut self, fresh: &[(&[i8], u32)]) {
         let first = self.rows.len();
         self.rows.extend(fresh.iter().map(|(_, row)| *row));
-        let data: Vec<(&[i8], usize)> = fresh.iter().map(|(bytes, _)| *bytes).zip(first..).collect();
+        let data: Vec<(&[i8], usize)> =
+            fresh.iter().map(|(bytes, _)| *bytes).zip(first..).collect();
         self.held.with_dependent(|_, points| {
             if data.len() >= PARALLEL_FROM {
                 points.parallel_insert_slice(&data);
@@ -195,7 +196,10 @@ fn read_points(dir: &Path, dim: usize, count: usize) -> Result<(Vec<u32>, usize)
     for row in rows.iter().filter(|row| **row != GONE) {
         let first = seen.get_mut(*row as usize).is_some_and(|seen| !std::mem::replace(seen, true));
         if !first {
-            return Err(format_error(&path, format!("row {row} does not exist, or has two points")));
+            return Err(format_error(
+                &path,
+                format!("row {row} does not exist, or has two points"),
+            ));
         }
     }
     if points.dim != dim || built > rows.len() || seen.contains(&false) {

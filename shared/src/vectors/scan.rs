@@ -84,4 +84,3 @@ pub fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
     }
     lanes.iter().sum::<f32>() + rest
 }
-
