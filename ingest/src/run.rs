@@ -239,6 +239,7 @@ fn locked(
             tree_hash,
             option_hash,
             counter,
+            prefix: embedder_id.map(|id| id.passage_prefix),
             forge: forge(config, &reader),
             progress,
         };
@@ -403,6 +404,8 @@ struct Made<'a> {
     tree_hash: Option<String>,
     option_hash: String,
     counter: TokenCounter,
+    /// What is put before a text that is embedded; none without an embedder.
+    prefix: Option<String>,
     forge: Option<Forge>,
     progress: &'a Progress,
 }
@@ -425,6 +428,11 @@ impl Made<'_> {
     ) -> Result<(), IngestError> {
         let mut documents = self.documents(reader, before, clock.report)?;
         clock.stage("parse");
+        // While the model is made ready.
+        let windows = self.prefix.as_deref().map(|prefix| {
+            embedding::list(documents.iter().flat_map(|d| &d.chunks), &self.counter, prefix)
+        });
+        clock.stage("windows");
         let embedder = loading.wait()?;
         clock.stage("model");
         let draft = Draft::begin(&self.config.data)?;
@@ -435,7 +443,8 @@ impl Made<'_> {
             .collect();
         clock.report.chunks = chunks.len() as u64;
         clock.stage("text");
-        let vectors = self.indexes(&draft, &chunks, before, embedder.as_ref(), clock)?;
+        let vectors = embedder.as_ref().zip(windows);
+        let vectors = self.indexes(&draft, &chunks, before, vectors, clock)?;
         let at = jiff::Timestamp::now();
         let mut manifest = self.manifest(clock.report, vectors.as_ref(), at);
         let report = serde_json::json!({ "problems": clock.report.problems, "warnings": clock.report.warnings });
@@ -483,7 +492,7 @@ impl Made<'_> {
         draft: &Draft,
         chunks: &[Chunk],
         before: Option<&Before<'_>>,
-        embedder: Option<&OnnxEmbedder>,
+        vectors: Option<(&OnnxEmbedder, Windows)>,
         clock: &mut Clock<'_>,
     ) -> Result<Option<Vectors>, IngestError> {
         let lexical = || {
@@ -492,8 +501,9 @@ impl Made<'_> {
         };
         let (vectors, lexical) = std::thread::scope(|scope| {
             let lexical = scope.spawn(lexical);
-            let vectors =
-                embedder.map(|embedder| self.vectors(draft, chunks, before, embedder)).transpose();
+            let vectors = vectors
+                .map(|(embedder, windows)| self.vectors(draft, windows, before, embedder))
+                .transpose();
             (vectors, lexical.join().unwrap_or_else(|panic| resume_unwind(panic)))
         });
         let (vectors, (sections, lexical_took)) = (vectors?, lexical?);
@@ -510,11 +520,10 @@ impl Made<'_> {
     fn vectors(
         &self,
         draft: &Draft,
-        chunks: &[Chunk],
+        windows: Windows,
         before: Option<&Before<'_>>,
         embedder: &OnnxEmbedder,
     ) -> Result<Vectors, IngestError> {
-        let windows = embedding::list(chunks, &self.counter, &embedder.id().passage_prefix);
         let mut cache = VectorCache::open(&self.config.data, embedder.id())?;
         let before = before.and_then(Before::vectors);
         let to = VectorsOf { windows: &windows, before: before.as_deref() };

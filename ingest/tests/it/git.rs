@@ -337,7 +337,7 @@ mod file {
         let object = objects.join(&commit[..2]).join(&commit[2..]);
         let away = world.path("object");
         fs::rename(&object, &away).unwrap();
-        keeps_all(&world, &remote.url(), &[], &["hint: "]);
+        keeps_all(&world, &remote.url(), &[], &["object not found"]);
         fs::rename(&away, &object).unwrap();
         world.ingest(&remote.url(), &[]).expect(0, "published");
     }
