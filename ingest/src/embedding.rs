@@ -23,11 +23,7 @@ pub struct Windows {
 
 /// Lists the windows of all chunks.
 #[must_use]
-pub fn list<'c>(
-    chunks: impl Iterator<Item = &'c Chunk>,
-    counter: &TokenCounter,
-    passage_prefix: &str,
-) -> Windows {
+pub fn list(chunks: &[Chunk], counter: &TokenCounter, passage_prefix: &str) -> Windows {
     let mut list = Windows { keys: Vec::new(), sections: Vec::new(), texts: FxHashMap::default() };
     let mut number = 0u32;
     for chunk in chunks {

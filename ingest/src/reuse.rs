@@ -12,6 +12,7 @@ use runbook_shared::generation::manifest::{Forge, Manifest};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// The generation before.
@@ -35,12 +36,16 @@ impl<'a> Before<'a> {
             .then(|| Self { dir: data.join(GENERATIONS).join(id), manifest })
     }
 
-    /// The directory of its vector index, where all of that is as it was written.
+    /// The directory of its vector index, where all that a graph is extended from is as it was written.
     #[must_use]
     pub fn vectors(&self) -> Option<PathBuf> {
         let dir = Path::new("vectors");
-        let mut names = self.manifest.files.keys().filter(|name| Path::new(name).starts_with(dir));
-        names.all(|name| self.verified(name).is_some()).then(|| self.dir.join(dir))
+        let needed = |name: &&String| {
+            let file = Path::new(name.as_str());
+            file.starts_with(dir) && !file.ends_with("rows.f32") && !file.ends_with("windows.u32")
+        };
+        let mut files = self.manifest.files.keys().filter(needed);
+        files.all(|name| self.is_intact(name)).then(|| self.dir.join(dir))
     }
 
     /// Its documents, to be taken by path.
@@ -72,6 +77,14 @@ impl<'a> Before<'a> {
             }
         }
         Some(Documents { by_path })
+    }
+
+    fn is_intact(&self, name: &str) -> bool {
+        let mut hasher = blake3::Hasher::new();
+        let read =
+            File::open(self.dir.join(name)).and_then(|f| hasher.update_reader(f).map(|_| ()));
+        let hash = hasher.finalize().to_hex();
+        read.is_ok() && self.manifest.files.get(name).is_some_and(|e| e.blake3 == hash.as_str())
     }
 
     /// The bytes of a file, if they are the ones that the manifest names.

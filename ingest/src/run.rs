@@ -219,9 +219,9 @@ fn locked(
     clock.stage("model");
     std::thread::scope(|scope| {
         // The model is made ready while the source is read.
-        let loading = model.map(|model| {
+        let loading = model.map_or(Loading::Ready(None), |model| {
             let sessions = std::thread::available_parallelism().map_or(1, usize::from);
-            scope.spawn(move || model.load(&config.places, sessions))
+            Loading::Thread(scope.spawn(move || model.load(&config.places, sessions)))
         });
         let (reader, source) = open(config, &probed, progress)?;
         *checked_at = Some(now()); // A source that was seen, but not fetched, was not reached.
@@ -237,17 +237,24 @@ fn locked(
             progress,
         };
         let before = Before::of(&config.data, current.as_ref(), state, made.forge.as_ref());
-        made.generation(&reader, before.as_ref(), Loading(loading), &mut clock)
+        made.generation(&reader, before.as_ref(), loading, &mut clock)
     })
 }
 
-/// The model while a thread makes it ready; none without an embedder.
-struct Loading<'scope>(Option<ScopedJoinHandle<'scope, Result<OnnxEmbedder, EmbedError>>>);
+/// The model while a thread makes it ready, and then; none without an embedder.
+enum Loading<'scope> {
+    Thread(ScopedJoinHandle<'scope, Result<OnnxEmbedder, EmbedError>>),
+    Ready(Option<OnnxEmbedder>),
+}
 
 impl Loading<'_> {
     fn wait(self) -> Result<Option<OnnxEmbedder>, EmbedError> {
-        let joined = self.0.map(|thread| thread.join().unwrap_or_else(|p| resume_unwind(p)));
-        joined.transpose()
+        match self {
+            Self::Thread(thread) => {
+                thread.join().unwrap_or_else(|panic| resume_unwind(panic)).map(Some)
+            }
+            Self::Ready(embedder) => Ok(embedder),
+        }
     }
 }
 

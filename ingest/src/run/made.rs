@@ -13,7 +13,7 @@ use crate::reuse::Before;
 use crate::source::State;
 use crate::vector_cache::VectorCache;
 use runbook_shared::chunk::Chunk;
-use runbook_shared::embed::{Embedder, EmbedderId, OnnxEmbedder};
+use runbook_shared::embed::{Embedder, EmbedderId};
 use runbook_shared::generation::Generation;
 use runbook_shared::generation::manifest::{
     CONTENT_VERSION, Counts, FORMAT_VERSION, Forge, Manifest,
@@ -57,12 +57,8 @@ impl Made<'_> {
     ) -> Result<(), IngestError> {
         let mut documents = self.documents(reader, before, clock.report)?;
         clock.stage("parse");
-        // While the model is made ready.
-        let windows = self.prefix.as_deref().map(|prefix| {
-            embedding::list(documents.iter().flat_map(|d| &d.chunks), &self.counter, prefix)
-        });
-        clock.stage("windows");
-        let embedder = loading.wait()?;
+        // For a first generation nothing is begun with a model that cannot be used.
+        let loading = if before.is_some() { loading } else { Loading::Ready(loading.wait()?) };
         clock.stage("model");
         let draft = Draft::begin(&self.config.data)?;
         assemble::write_text(&draft, &documents).map_err(IngestError::from)?;
@@ -72,8 +68,7 @@ impl Made<'_> {
             .collect();
         clock.report.chunks = chunks.len() as u64;
         clock.stage("text");
-        let vectors = embedder.as_ref().zip(windows);
-        let vectors = self.indexes(&draft, &chunks, before, vectors, clock)?;
+        let vectors = self.indexes(&draft, &chunks, before, loading, clock)?;
         let at = jiff::Timestamp::now();
         let mut manifest = self.manifest(clock.report, vectors.as_ref(), at);
         let report = serde_json::json!({ "problems": clock.report.problems, "warnings": clock.report.warnings });
@@ -121,7 +116,7 @@ impl Made<'_> {
         draft: &Draft,
         chunks: &[Chunk],
         before: Option<&Before<'_>>,
-        vectors: Option<(&OnnxEmbedder, Windows)>,
+        loading: Loading<'_>,
         clock: &mut Clock<'_>,
     ) -> Result<Option<Vectors>, IngestError> {
         let lexical = || {
@@ -130,9 +125,7 @@ impl Made<'_> {
         };
         let (vectors, lexical) = std::thread::scope(|scope| {
             let lexical = scope.spawn(lexical);
-            let vectors = vectors
-                .map(|(embedder, windows)| self.vectors(draft, windows, before, embedder))
-                .transpose();
+            let vectors = self.vectors(draft, chunks, before, loading, clock);
             (vectors, lexical.join().unwrap_or_else(|panic| resume_unwind(panic)))
         });
         let (vectors, (sections, lexical_took)) = (vectors?, lexical?);
@@ -140,24 +133,32 @@ impl Made<'_> {
         if let Some(vectors) = &vectors {
             clock.report.windows = vectors.written.windows;
             clock.report.reused = vectors.written.reused;
-            clock.stage("vectors");
         }
         clock.note("lexical", lexical_took);
+        clock.since = Instant::now(); // What was waited for is the lexical index.
         Ok(vectors)
     }
 
+    /// Writes the vectors, and waits for the model no sooner than it is needed.
     fn vectors(
         &self,
         draft: &Draft,
-        windows: Windows,
+        chunks: &[Chunk],
         before: Option<&Before<'_>>,
-        embedder: &OnnxEmbedder,
-    ) -> Result<Vectors, IngestError> {
+        loading: Loading<'_>,
+        clock: &mut Clock<'_>,
+    ) -> Result<Option<Vectors>, IngestError> {
+        let Some(prefix) = &self.prefix else { return Ok(None) };
+        let windows = embedding::list(chunks, &self.counter, prefix);
+        clock.stage("windows");
+        let Some(embedder) = loading.wait()? else { return Ok(None) };
+        clock.stage("model");
         let mut cache = VectorCache::open(&self.config.data, embedder.id())?;
         let before = before.and_then(Before::vectors);
         let to = VectorsOf { windows: &windows, before: before.as_deref() };
-        let written = assemble::write_vectors(draft, &to, &mut cache, embedder, self.progress)?;
-        Ok(Vectors { written, embedder: embedder.id().clone(), cache, windows })
+        let written = assemble::write_vectors(draft, &to, &mut cache, &embedder, self.progress)?;
+        clock.stage("vectors");
+        Ok(Some(Vectors { written, embedder: embedder.id().clone(), cache, windows }))
     }
 
     fn manifest(

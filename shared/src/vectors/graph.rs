@@ -65,7 +65,11 @@ impl Graph {
     /// Extends the graph in `before`, whose files must have been verified, to the rows of now; none
     /// where too little of it is left, or it cannot be read.
     pub(super) fn extend(before: &Path, dim: usize, quantised: &[i8]) -> Option<Self> {
-        let old = super::open_quantised(before).ok().filter(|old| old.dim == dim)?;
+        let old = super::open_quantised(before).ok()?;
+        // Without rows there is no graph, and hnsw_rs would say so on stdout.
+        if old.dim != dim || old.count == 0 {
+            return None;
+        }
         let mut graph = Self::load(before, dim, old.count)
             .inspect_err(|e| tracing::warn!("the graph of before is not used: {e}"))
             .ok()?;
