@@ -7,6 +7,7 @@ use crate::lock::Lock;
 use crate::progress::Progress;
 use crate::read::Reader;
 use crate::report::Report;
+use crate::reuse::Documents;
 use crate::source::mirror::Mirror;
 use crate::source::{Source, State, git, without_credentials};
 use clap::{Args, Parser, Subcommand};
@@ -148,7 +149,8 @@ fn chunks(args: RunArgs, path: Option<&str>) -> Result<u8, IngestError> {
         }
     }
     let counter = TokenCounter::default_model();
-    let documents = reader.documents(&candidates, None, &counter, &mut report);
+    let documents =
+        reader.documents(&candidates, None, &counter, Documents::default(), &mut report);
     let mut out = String::new();
     for document::Document { chunks, .. } in &documents {
         for chunk in chunks {

@@ -26,7 +26,7 @@ pub struct Document {
 }
 
 /// Something in a document that its writer should look at.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Warning {
     /// Path of the document.
     pub path: String,

@@ -51,6 +51,9 @@ pub enum EmbeddingError {
     Cache(#[from] PathError),
 }
 
+/// How many texts are worth one more session.
+const TEXTS_FOR_ANOTHER_SESSION: usize = 16;
+
 /// Embeds what the cache does not hold, longest first, one text per run, on `threads` threads.
 /// Returns how many windows were known already.
 ///
@@ -68,6 +71,8 @@ pub fn fill(
     // Longest first, so that the last texts to finish are short ones; ties by text for one order.
     missing.sort_by(|a, b| b.1.len().cmp(&a.1.len()).then_with(|| a.1.cmp(b.1)));
     let reused = windows.keys.iter().filter(|k| cache.get(k).is_some()).count() as u64;
+    // A session takes longer to make than a few texts to embed.
+    let threads = threads.min(1 + missing.len() / TEXTS_FOR_ANOTHER_SESSION);
     let bar = progress.bar("embed", missing.len());
     let next = AtomicUsize::new(0);
     let failure: Mutex<Option<EmbedError>> = Mutex::new(None);

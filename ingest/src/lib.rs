@@ -28,6 +28,7 @@ pub mod plan;
 pub mod progress;
 pub mod read;
 pub mod report;
+pub mod reuse;
 pub mod run;
 pub mod select;
 pub mod source;

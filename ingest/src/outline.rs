@@ -32,7 +32,9 @@ pub enum NodeKind {
     Table,
     /// A list, an item, a quote: cut between what is within.
     Container,
-    /// A paragraph, indented code, HTML: cut between lines.
+    /// HTML: cut between lines with its opening tag repeated.
+    Html,
+    /// A paragraph, indented code: cut between lines.
     Leaf,
 }
 
@@ -185,7 +187,7 @@ impl Reader<'_> {
             }
             Tag::HtmlBlock => {
                 self.html = Some(range.clone());
-                NodeKind::Leaf
+                NodeKind::Html
             }
             Tag::Link { id, .. } | Tag::Image { id, .. } if !id.is_empty() => {
                 let line = self.outline.line_of(range.start);
@@ -229,6 +231,7 @@ impl Reader<'_> {
     fn close_heading(&mut self) {
         let Some(open) = self.heading.take() else { return };
         let raw_text = open.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let raw_text = without_closing(raw_text, &self.text[open.range.clone()]);
         if raw_text.is_empty() {
             return; // `##` alone: nothing to cite; its text belongs to the section around it.
         }
@@ -257,6 +260,24 @@ impl Reader<'_> {
             let line = self.outline.line_of(range.start);
             self.outline.unclosed.push(UnclosedFence { line });
         }
+    }
+}
+
+/// Takes the closing `##` of a heading off where a tab follows it, which pulldown-cmark takes for text.
+fn without_closing(text: String, source: &str) -> String {
+    let source = source.trim_end_matches('\n');
+    let line = source.trim_end_matches([' ', '\t']);
+    if !source.starts_with('#') || source.contains('\n') || !source[line.len()..].contains('\t') {
+        return text;
+    }
+    let before = line.trim_end_matches('#');
+    let marks = line.len() - before.len();
+    if marks == 0 || !before.ends_with([' ', '\t']) {
+        return text;
+    }
+    match text.strip_suffix(&"#".repeat(marks)) {
+        Some(rest) if rest.is_empty() || rest.ends_with(' ') => rest.trim_end().to_owned(),
+        _ => text,
     }
 }
 

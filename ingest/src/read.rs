@@ -2,6 +2,7 @@
 
 use crate::document::{self, Document, Rejected};
 use crate::report::{Problem, Report};
+use crate::reuse;
 use crate::select::{Selection, SkipReason};
 use crate::source::{Candidate, CandidateKind, SourceError, dir, git, printable};
 use git2::{Oid, Repository};
@@ -67,20 +68,24 @@ impl Reader {
     }
 
     /// Reads the candidates into documents, by path in byte order; the rest goes into the report.
+    /// Those that are in `known` with the same bytes are not read anew.
     #[must_use]
     pub fn documents(
         &self,
         candidates: &[Candidate],
         forge: Option<ForgeKind>,
         counter: &TokenCounter,
+        mut known: reuse::Documents,
         report: &mut Report,
     ) -> Vec<Document> {
         let mut documents: Vec<Document> = Vec::with_capacity(candidates.len());
         for candidate in candidates {
             report.documents += 1;
-            let parsed = self
-                .bytes(candidate)
-                .and_then(|bytes| document::parse(&candidate.path, bytes, forge, counter));
+            let parsed =
+                self.bytes(candidate).and_then(|bytes| match known.take(&candidate.path, bytes) {
+                    Ok(document) => Ok(document),
+                    Err(bytes) => document::parse(&candidate.path, bytes, forge, counter),
+                });
             match parsed {
                 Ok(document) if document.record.path.len() > STORED_PATH_BYTES_MAX => {
                     skip(report, &candidate.path, SkipReason::InvalidPath);

@@ -1,8 +1,9 @@
 //! One run, from the probe of the source to the published generation.
 
-use crate::assemble::{self, AssembleError};
+mod made;
+
+use crate::assemble::AssembleError;
 use crate::config::{Config, ForgeChoice};
-use crate::document::Document;
 use crate::embedding;
 use crate::error::IngestError;
 use crate::forge;
@@ -12,23 +13,20 @@ use crate::plan::{self, IndexState, Wanted};
 use crate::progress::Progress;
 use crate::read::Reader;
 use crate::report::Report;
+use crate::reuse::Before;
 use crate::source::mirror::Mirror;
 use crate::source::{CandidateKind, Source, State, git};
-use crate::vector_cache::VectorCache;
-use runbook_shared::embed::{Embedder, EmbedderId, ModelFiles, NO_EMBEDDER, OnnxEmbedder};
+use made::Made;
+use runbook_shared::embed::{EmbedError, EmbedderId, ModelFiles, NO_EMBEDDER, OnnxEmbedder};
 use runbook_shared::error::PathError;
-use runbook_shared::generation::manifest::{
-    CONTENT_VERSION, Counts, FORMAT_VERSION, Forge, Manifest,
-};
-use runbook_shared::generation::publish::Draft;
-use runbook_shared::generation::{self, Generation};
+use runbook_shared::generation::manifest::{Forge, Manifest};
 use runbook_shared::last_run::{self, LastRun, Outcome};
 use runbook_shared::locate::DEFAULT_MODEL;
 use runbook_shared::tokens::TokenCounter;
-use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
-use std::time::Instant;
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
 
 /// Runs ingest once and writes last-run.json, however the run ends.
 ///
@@ -163,9 +161,14 @@ impl<'a> Clock<'a> {
     }
 
     fn stage(&mut self, name: &str) {
-        let ms = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
-        *self.report.took_ms.entry(name.to_owned()).or_insert(0) += ms;
+        self.note(name, self.since.elapsed());
         self.since = Instant::now();
+    }
+
+    /// A stage that another thread was at.
+    fn note(&mut self, name: &str, took: Duration) {
+        let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        *self.report.took_ms.entry(name.to_owned()).or_insert(0) += ms;
     }
 }
 
@@ -202,19 +205,57 @@ fn locked(
         state = plan::compare(manifest, &wanted);
     }
     clock.report.state = format!("{state:?}");
-    *checked_at = Some(now());
     if let (IndexState::UpToDate, Some((_, manifest))) = (state, &current) {
+        *checked_at = Some(now());
         up_to_date(clock.report, manifest);
         return Ok(());
     }
     tracing::info!("building a generation: {state:?}");
-    let embedder = load_embedder(config)?;
+    let model = read_model(config)?;
+    let counter = match &model {
+        Some(model) => model.token_counter()?,
+        None => TokenCounter::default_model(),
+    };
     clock.stage("model");
-    let (reader, state) = open(config, &probed, progress)?;
-    clock.stage("fetch");
-    let made =
-        Made { config, state, tree_hash, option_hash, embedder: embedder.as_ref(), progress };
-    made.generation(&reader, clock)
+    std::thread::scope(|scope| {
+        // The model is made ready while the source is read.
+        let loading = model.map_or(Loading::Ready(None), |model| {
+            let sessions = std::thread::available_parallelism().map_or(1, usize::from);
+            Loading::Thread(scope.spawn(move || model.load(&config.places, sessions)))
+        });
+        let (reader, source) = open(config, &probed, progress)?;
+        *checked_at = Some(now()); // A source that was seen, but not fetched, was not reached.
+        clock.stage("fetch");
+        let made = Made {
+            config,
+            state: source,
+            tree_hash,
+            option_hash,
+            counter,
+            prefix: embedder_id.map(|id| id.passage_prefix),
+            forge: forge(config, &reader),
+            progress,
+        };
+        let before = Before::of(&config.data, current.as_ref(), state, made.forge.as_ref());
+        made.generation(&reader, before.as_ref(), loading, &mut clock)
+    })
+}
+
+/// The model while a thread makes it ready, and then; none without an embedder.
+enum Loading<'scope> {
+    Thread(ScopedJoinHandle<'scope, Result<OnnxEmbedder, EmbedError>>),
+    Ready(Option<OnnxEmbedder>),
+}
+
+impl Loading<'_> {
+    fn wait(self) -> Result<Option<OnnxEmbedder>, EmbedError> {
+        match self {
+            Self::Thread(thread) => {
+                thread.join().unwrap_or_else(|panic| resume_unwind(panic)).map(Some)
+            }
+            Self::Ready(embedder) => Ok(embedder),
+        }
+    }
 }
 
 fn check_source(config: &Config, manifest: Option<&Manifest>) -> Result<(), IngestError> {
@@ -253,13 +294,14 @@ fn embedder_id(config: &Config) -> Result<Option<EmbedderId>, IngestError> {
     Ok(Some(model_stamp::identify(&config.data, &config.places, config.embedder.as_deref())?))
 }
 
-fn load_embedder(config: &Config) -> Result<Option<OnnxEmbedder>, IngestError> {
+fn read_model(config: &Config) -> Result<Option<ModelFiles>, IngestError> {
     if !uses_embedder(config) {
         return Ok(None);
     }
-    let sessions = std::thread::available_parallelism().map_or(1, usize::from);
     let name = config.embedder.as_deref().unwrap_or(DEFAULT_MODEL);
-    Ok(Some(ModelFiles::read(&config.places, name)?.load(&config.places, sessions)?))
+    // Without the library nothing is fetched.
+    config.places.onnxruntime().map_err(EmbedError::from)?;
+    Ok(Some(ModelFiles::read(&config.places, name)?))
 }
 
 fn option_hash(config: &Config) -> String {
@@ -333,130 +375,26 @@ fn open(
     }
 }
 
-/// What a generation is made with.
-struct Made<'a> {
-    config: &'a Config,
-    state: State,
-    tree_hash: Option<String>,
-    option_hash: String,
-    embedder: Option<&'a OnnxEmbedder>,
-    progress: &'a Progress,
+fn forge(config: &Config, reader: &Reader) -> Option<Forge> {
+    let url = match (&config.source, reader) {
+        (Source::Remote(url), _) => url.clone(),
+        (Source::Repository(_), Reader::Git(repository, _)) => repository
+            .find_remote("origin")
+            .ok()
+            .and_then(|r| r.url().ok().map(str::to_owned))
+            .unwrap_or_default(),
+        _ => return None,
+    };
+    match &config.forge {
+        ForgeChoice::Detect => forge::detect(&url),
+        ForgeChoice::Off => None,
+        ForgeChoice::Kind(kind, address) => forge::configured(*kind, address.as_deref(), &url),
+    }
 }
 
-impl Made<'_> {
-    fn generation(&self, reader: &Reader, mut clock: Clock<'_>) -> Result<(), IngestError> {
-        let forge = self.forge(reader);
-        let counter = match self.embedder {
-            Some(embedder) => embedder.token_counter()?,
-            None => TokenCounter::default_model(),
-        };
-        let candidates = reader.list(&self.config.selection, clock.report)?;
-        let mut documents =
-            reader.documents(&candidates, forge.as_ref().map(|f| f.kind), &counter, clock.report);
-        if documents.is_empty() {
-            clock
-                .report
-                .notes
-                .push("no document was indexed: check --subdir, --include and --exclude".into());
-        }
-        clock.stage("parse");
-        let draft = Draft::begin(&self.config.data)?;
-        assemble::write_text(&draft, &documents).map_err(IngestError::from)?;
-        let chunks: Vec<_> = documents
-            .iter_mut()
-            .flat_map(|d: &mut Document| std::mem::take(&mut d.chunks))
-            .collect();
-        clock.report.chunks = chunks.len() as u64;
-        clock.stage("text");
-        clock.report.sections = assemble::write_lexical(&draft, &chunks)?;
-        clock.stage("lexical");
-        let mut graph = None;
-        let mut cached = None;
-        if let Some(embedder) = self.embedder {
-            let windows = embedding::list(&chunks, &counter, &embedder.id().passage_prefix);
-            let mut cache = VectorCache::open(&self.config.data, embedder.id())?;
-            let written =
-                assemble::write_vectors(&draft, &windows, &mut cache, embedder, self.progress)?;
-            clock.report.windows = written.windows;
-            clock.report.reused = written.reused;
-            graph = Some(written.graph);
-            cached = Some((cache, windows));
-            clock.stage("vectors");
-        }
-        let at = jiff::Timestamp::now();
-        let mut manifest = self.manifest(clock.report, forge, graph, at);
-        let report = serde_json::json!({ "problems": clock.report.problems, "warnings": clock.report.warnings });
-        draft.write(Path::new("report.json"), &serde_json::to_vec(&report).unwrap_or_default())?;
-        manifest.files = draft.files()?;
-        let sealed = draft.seal(&manifest, at)?;
-        clock.stage("seal");
-        if let Err(e) = Generation::open(&self.config.data, sealed.id()) {
-            sealed.discard()?;
-            return Err(IngestError::Verify(e));
-        }
-        clock.stage("verify");
-        sealed.publish()?;
-        clock.stage("publish");
-        if let Some((cache, windows)) = cached {
-            // The generation is published: what is left over in the cache is no reason to fail.
-            cache
-                .prune(windows.keys.into_iter())
-                .unwrap_or_else(|e| tracing::warn!("the cache of vectors is not pruned: {e}"));
-        }
-        clock.report.outcome = "published".into();
-        Ok(())
-    }
-
-    fn forge(&self, reader: &Reader) -> Option<Forge> {
-        let url = match (&self.config.source, reader) {
-            (Source::Remote(url), _) => url.clone(),
-            (Source::Repository(_), Reader::Git(repository, _)) => repository
-                .find_remote("origin")
-                .ok()
-                .and_then(|r| r.url().ok().map(str::to_owned))
-                .unwrap_or_default(),
-            _ => return None,
-        };
-        match &self.config.forge {
-            ForgeChoice::Detect => forge::detect(&url),
-            ForgeChoice::Off => None,
-            ForgeChoice::Kind(kind, address) => forge::configured(*kind, address.as_deref(), &url),
-        }
-    }
-
-    fn manifest(
-        &self,
-        report: &Report,
-        forge: Option<Forge>,
-        graph: Option<generation::manifest::GraphReport>,
-        at: jiff::Timestamp,
-    ) -> Manifest {
-        Manifest {
-            format_version: FORMAT_VERSION,
-            content_version: CONTENT_VERSION,
-            written_by: format!("runbook-ingest {}", env!("CARGO_PKG_VERSION")),
-            source: self.config.source.display(),
-            branch: self.state.branch.clone(),
-            commit: self.state.commit.clone(),
-            tree_hash: self.tree_hash.clone(),
-            indexed_at: at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-            embedder: self.embedder.map(|e| e.id().clone()),
-            option_hash: self.option_hash.clone(),
-            options: self.config.content_options.iter().cloned().collect::<BTreeMap<_, _>>(),
-            forge,
-            counts: Counts {
-                documents: report.documents,
-                indexed: report.indexed,
-                failed: report.failed,
-                skipped: report.skipped.clone(),
-                sections: report.sections,
-                chunks: report.chunks,
-                windows: report.windows,
-            },
-            graph,
-            files: BTreeMap::new(),
-        }
-    }
+/// The program and its version, as manifests name it.
+pub(crate) fn written_by() -> String {
+    format!("runbook-ingest {}", env!("CARGO_PKG_VERSION"))
 }
 
 impl From<embedding::EmbeddingError> for IngestError {

@@ -1,7 +1,6 @@
 //! Which files are documents, and why one of them is left out.
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
-use runbook_shared::doc_path::DocPath;
 use std::collections::BTreeMap;
 
 /// Extensions of documents when no `--include` says otherwise; compared without case.
@@ -135,7 +134,9 @@ impl Selection {
     }
 
     fn in_subdir(&self, path: &str) -> bool {
-        DocPath::parse(path).map_or_else(|_| self.subdir.is_empty(), |p| p.is_under(&self.subdir))
+        // Also for paths that are no `DocPath`: they are reported, not dropped.
+        let below = path.strip_prefix(&self.subdir);
+        self.subdir.is_empty() || below.is_some_and(|b| b.is_empty() || b.starts_with('/'))
     }
 }
 
@@ -177,6 +178,7 @@ mod tests {
         assert!(!all.takes("a.txt") && !all.takes("md"));
         let some = selection(Some("docs/"), &[], &["CHANGELOG.md", "docs/old/**"]);
         assert!(some.takes("docs/a.md") && !some.takes("docs2/a.md") && !some.takes("a.md"));
+        assert!(some.takes("docs/bell\u{7}.md") && some.enters("docs/tab\t"));
         assert!(!some.takes("docs/x/CHANGELOG.md") && !some.takes("docs/old/deep/a.md"));
         assert!(
             some.enters("") && some.enters("docs") && some.enters("docs/x") && !some.enters("src")

@@ -4,8 +4,11 @@
 
 pub mod dir;
 pub mod git;
+mod host_pattern;
 pub mod known_hosts;
 pub mod mirror;
+mod packs;
+mod quiet_panics;
 
 use crate::select::{Selection, SkipReason};
 use runbook_shared::error::{Hint, PathError};

@@ -96,10 +96,11 @@ pub fn readable(markdown: &str) -> String {
 
 /// Writes the words of a piece of HTML; a placeholder such as `<host>` counts as a word.
 fn push_html(html: &str, out: &mut String) {
-    if html.trim_start().starts_with("<!--") {
-        return;
-    }
     let mut rest = html;
+    if html.trim_start().starts_with("<!--") {
+        let Some(end) = html.find("-->") else { return };
+        rest = &html[end + 3..];
+    }
     while let Some(open) = rest.find('<') {
         out.push_str(&rest[..open]);
         let tag_end = rest[open..].find('>').map_or(rest.len(), |at| open + at + 1);

@@ -7,36 +7,27 @@
 //! of the best candidates from the f32 rows. Integer sums are exact, so every instruction set finds
 //! the same candidates.
 
-use crate::error::{IoContext, PathError};
+mod graph;
+mod rows;
+mod scan;
+
+use crate::error::PathError;
 use crate::score::CosineScore;
-use hnsw_rs::prelude::{AnnT, Distance, FilterT, Hnsw, HnswIo};
-use memmap2::Mmap;
-use multiversion::multiversion;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use graph::Graph;
+use hnsw_rs::prelude::Distance;
+use rows::{Rows, quantise, quantise_rows, write_file};
+pub use scan::dot_f32;
+use scan::{scan_scores, top};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Bytes of the header of a row file.
-const HEADER_BYTES: usize = 64;
 const MAGIC_F32: &[u8; 8] = b"RBASKF32";
 const MAGIC_I8: &[u8; 8] = b"RBASKI08";
 const MAGIC_WINDOWS: &[u8; 8] = b"RBASKWIN";
-const VERSION: u32 = 1;
 /// How many candidates of the scan are scored again in f32, at least.
 const RESCORED_MIN: usize = 40;
 /// Candidates scored again for each result asked for.
 const RESCORED_PER_RESULT: usize = 4;
-/// The base name of the graph's files.
-const GRAPH: &str = "graph";
-/// Neighbours a node keeps on a layer; 2 x this on the lowest (Malkov and Yashunin 2018, M).
-const GRAPH_NEIGHBOURS: usize = 16;
-/// Candidates kept while the graph is built (their efConstruction).
-const GRAPH_EF_BUILD: usize = 128;
-/// Most layers of the graph; hnsw_rs takes 16 at most.
-const GRAPH_LAYERS: usize = 16;
 
 /// Which search serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,14 +61,21 @@ fn format_error(path: &Path, message: impl Into<String>) -> VectorError {
     VectorError::Format { path: path.to_owned(), message: message.into() }
 }
 
-/// Writes the files of a vector index into `dir`.
+/// Writes the files of a vector index into `dir` and opens it, the graph as it is in memory.
 ///
 /// `rows` are unit vectors of length `dim`, one after the other; `sections` names the section of
-/// each, in ascending order.
+/// each, in ascending order. The graph is extended from the vector index in `before`, where that has
+/// enough in common with this one; its files' hashes must have been verified.
 ///
 /// # Errors
 /// When a file cannot be written.
-pub fn write(dir: &Path, dim: u32, rows: &[f32], sections: &[u32]) -> Result<(), VectorError> {
+pub fn write(
+    dir: &Path,
+    dim: u32,
+    rows: &[f32],
+    sections: &[u32],
+    before: Option<&Path>,
+) -> Result<VectorIndex, VectorError> {
     let count = sections.len();
     assert_eq!(rows.len(), count * dim as usize, "one row a window");
     debug_assert!(sections.is_sorted());
@@ -92,156 +90,37 @@ pub fn write(dir: &Path, dim: u32, rows: &[f32], sections: &[u32]) -> Result<(),
         count,
         &[bytemuck::cast_slice(&scales), bytemuck::cast_slice(&quantised)],
     )?;
-    write_graph(dir, dim as usize, &quantised)
+    let extended = before
+        .filter(|_| count > 0)
+        .and_then(|before| Graph::extend(before, dim as usize, &quantised));
+    let graph = extended.unwrap_or_else(|| Graph::build(dim as usize, &quantised));
+    graph.dump(dir, dim)?;
+    let mut index = VectorIndex::open(dir, false)?;
+    index.graph = Some(graph);
+    Ok(index)
 }
 
-fn write_file(
-    path: &Path,
-    magic: &[u8; 8],
-    dim: u32,
-    count: usize,
-    parts: &[&[u8]],
-) -> Result<(), VectorError> {
-    let mut header = [0u8; HEADER_BYTES];
-    header[..8].copy_from_slice(magic);
-    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    header[12..16].copy_from_slice(&dim.to_le_bytes());
-    header[16..24].copy_from_slice(&(count as u64).to_le_bytes());
-    let mut file = BufWriter::new(File::create(path).at("create", path)?);
-    file.write_all(&header).at("write", path)?;
-    for part in parts {
-        file.write_all(part).at("write", path)?;
-    }
-    file.flush().at("write", path)?;
-    Ok(())
+fn open_quantised(dir: &Path) -> Result<Rows, VectorError> {
+    Rows::open(&dir.join("rows.i8"), MAGIC_I8, |dim, n| n * 4 + dim * n)
 }
 
-fn quantise_rows(dim: usize, rows: &[f32]) -> (Vec<i8>, Vec<f32>) {
-    let mut quantised = vec![0i8; rows.len()];
-    let scales = rows
-        .chunks_exact(dim.max(1))
-        .zip(quantised.chunks_exact_mut(dim.max(1)))
-        .map(|(row, out)| quantise(row, out))
-        .collect();
-    (quantised, scales)
-}
-
-/// Scales a row to -127..127 and returns the factor that undoes it.
-fn quantise(row: &[f32], out: &mut [i8]) -> f32 {
-    let max = row.iter().fold(0f32, |m, v| m.max(v.abs()));
-    if max == 0.0 {
-        out.fill(0);
-        return 0.0;
-    }
-    let factor = 127.0 / max;
-    for (o, v) in out.iter_mut().zip(row) {
-        #[expect(clippy::cast_possible_truncation, reason = "the value is within -127..=127")]
-        {
-            *o = (v * factor).round() as i8;
-        }
-    }
-    1.0 / factor
-}
-
-/// One minus the cosine of two int8 vectors: hnsw_rs needs a distance that is not negative.
+/// One minus the cosine of two int8 vectors: hnsw_rs needs a distance that is not negative. The graph's
+/// files hold the name of this type.
 #[derive(Clone, Copy, Debug, Default)]
 struct Int8Cosine;
 
 impl Distance<i8> for Int8Cosine {
     fn eval(&self, a: &[i8], b: &[i8]) -> f32 {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "the sums are below 2^24 for vectors of up to 1040 numbers"
-        )]
-        let cosine = dot(a, b) as f32 / ((dot(a, a) as f32) * (dot(b, b) as f32)).sqrt().max(1.0);
-        (1.0 - cosine).max(0.0)
+        (1.0 - scan::cosine(a, b)).max(0.0)
     }
 }
-
-type Graph<'a> = Hnsw<'a, i8, Int8Cosine>;
-
-fn write_graph(dir: &Path, dim: usize, quantised: &[i8]) -> Result<(), VectorError> {
-    let count = quantised.len() / dim.max(1);
-    if count == 0 {
-        return Ok(()); // hnsw_rs cannot read an empty graph back.
-    }
-    let graph = Graph::new(GRAPH_NEIGHBOURS, count, GRAPH_LAYERS, GRAPH_EF_BUILD, Int8Cosine);
-    let data: Vec<(&[i8], usize)> = quantised.chunks_exact(dim).zip(0..).collect();
-    graph.parallel_insert_slice(&data);
-    let name =
-        graph.file_dump(dir, GRAPH).map_err(|e| format_error(dir, format!("the graph: {e}")))?;
-    if name != GRAPH {
-        return Err(format_error(
-            dir,
-            format!("the graph was written as `{name}`: the directory is not empty"),
-        ));
-    }
-    Ok(())
-}
-
-/// Memory-mapped rows after their header.
-struct Rows {
-    map: Mmap,
-    dim: usize,
-    count: usize,
-}
-
-impl Rows {
-    #[expect(unsafe_code, reason = "mapping a file")]
-    fn open(
-        path: &Path,
-        magic: &[u8; 8],
-        bytes_of: impl Fn(usize, usize) -> usize,
-    ) -> Result<Self, VectorError> {
-        let file = File::open(path).at("open", path)?;
-        // SAFETY: a generation is immutable once published: ingest writes it under another name and
-        // never touches it again, other writers break the documented contract of the directory.
-        let map = unsafe { Mmap::map(&file) }.at("map", path)?;
-        let header = map
-            .get(..HEADER_BYTES)
-            .ok_or_else(|| format_error(path, "it is shorter than its header"))?;
-        let u32_at = |at: usize| {
-            u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
-        };
-        if &header[..8] != magic {
-            return Err(format_error(path, "it does not start with the right magic bytes"));
-        }
-        if u32_at(8) != VERSION {
-            return Err(format_error(
-                path,
-                format!("version {} is not known, {VERSION} is", u32_at(8)),
-            ));
-        }
-        let (dim, count) = (u32_at(12) as usize, u32_at(16) as usize);
-        if u32_at(20) != 0 || map.len() != HEADER_BYTES + bytes_of(dim, count) {
-            return Err(format_error(
-                path,
-                format!("{} bytes do not hold {count} rows of {dim}", map.len()),
-            ));
-        }
-        Ok(Self { map, dim, count })
-    }
-
-    fn body(&self) -> &[u8] {
-        &self.map[HEADER_BYTES..]
-    }
-}
-
-self_cell::self_cell!(
-    /// The graph borrows from its reader.
-    struct LoadedGraph {
-        owner: HnswIo,
-        #[not_covariant]
-        dependent: Graph,
-    }
-);
 
 /// A vector index that is open for reading.
 pub struct VectorIndex {
     exact: Rows,
     quantised: Rows,
     sections: Rows,
-    graph: Option<LoadedGraph>,
+    graph: Option<Graph>,
 }
 
 impl VectorIndex {
@@ -252,15 +131,16 @@ impl VectorIndex {
     /// When a file is damaged or the files do not belong together.
     pub fn open(dir: &Path, with_graph: bool) -> Result<Self, VectorError> {
         let exact = Rows::open(&dir.join("rows.f32"), MAGIC_F32, |dim, n| dim * n * 4)?;
-        let quantised = Rows::open(&dir.join("rows.i8"), MAGIC_I8, |dim, n| n * 4 + dim * n)?;
+        let quantised = open_quantised(dir)?;
         let sections = Rows::open(&dir.join("windows.u32"), MAGIC_WINDOWS, |_, n| n * 4)?;
         if (exact.dim, exact.count) != (quantised.dim, quantised.count)
             || exact.count != sections.count
         {
             return Err(format_error(dir, "the row files do not have the same shape"));
         }
-        let graph =
-            if with_graph && exact.count > 0 { Some(load_graph(dir, &exact)?) } else { None };
+        let graph = (with_graph && exact.count > 0)
+            .then(|| Graph::load(dir, exact.dim, exact.count))
+            .transpose()?;
         Ok(Self { exact, quantised, sections, graph })
     }
 
@@ -316,7 +196,7 @@ impl VectorIndex {
         let candidates = (k * RESCORED_PER_RESULT).max(RESCORED_MIN);
         let found = match (how, &self.graph) {
             (VectorSearch::Graph { ef }, Some(graph)) => {
-                walk(graph, question, &windows, candidates, ef)
+                graph.walk(question, &windows, candidates, ef)
             }
             _ => self.scan(question, windows, candidates),
         };
@@ -347,116 +227,6 @@ impl VectorIndex {
             .map(|at| at + u32::try_from(windows.start).unwrap_or(u32::MAX))
             .collect()
     }
-}
-
-/// The indexes of the `n` largest scores, in no order.
-fn top(scores: &[f32], n: usize) -> Vec<u32> {
-    let mut heap: BinaryHeap<Reverse<(OrderedScore, Reverse<u32>)>> =
-        BinaryHeap::with_capacity(n + 1);
-    for (at, score) in (0u32..).zip(scores) {
-        if heap.len() < n {
-            heap.push(Reverse((OrderedScore(*score), Reverse(at))));
-        } else if heap.peek().is_some_and(|Reverse((least, _))| *score > least.0) {
-            heap.pop();
-            heap.push(Reverse((OrderedScore(*score), Reverse(at))));
-        }
-    }
-    heap.into_iter().map(|Reverse((_, Reverse(at)))| at).collect()
-}
-
-#[derive(Clone, Copy, PartialEq)]
-struct OrderedScore(f32);
-impl Eq for OrderedScore {}
-impl PartialOrd for OrderedScore {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for OrderedScore {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
-struct InRange(Range<usize>);
-impl FilterT for InRange {
-    fn hnsw_filter(&self, id: &usize) -> bool {
-        self.0.contains(id)
-    }
-}
-
-fn walk(
-    graph: &LoadedGraph,
-    question: &[f32],
-    windows: &Range<usize>,
-    candidates: usize,
-    ef: usize,
-) -> Vec<u32> {
-    let mut q = vec![0i8; question.len()];
-    quantise(question, &mut q);
-    let filter = InRange(windows.clone());
-    graph
-        .with_dependent(|_, graph| {
-            graph.search_filter(&q, candidates, ef.max(candidates), Some(&filter))
-        })
-        .into_iter()
-        .filter_map(|n| u32::try_from(n.d_id).ok())
-        .collect()
-}
-
-fn load_graph(dir: &Path, exact: &Rows) -> Result<LoadedGraph, VectorError> {
-    let loaded =
-        LoadedGraph::try_new(HnswIo::new(dir, GRAPH), |io| io.load_hnsw_with_dist(Int8Cosine))
-            .map_err(|e| format_error(dir, format!("the graph: {e}")))?;
-    let (points, dim) = loaded.with_dependent(|_, graph| {
-        (graph.get_nb_point(), graph.get_point_indexation().get_data_dimension())
-    });
-    if (points, dim) != (exact.count, exact.dim) {
-        return Err(format_error(
-            dir,
-            format!(
-                "the graph has {points} points of {dim}, the rows {} of {}",
-                exact.count, exact.dim
-            ),
-        ));
-    }
-    Ok(loaded)
-}
-
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2+fma", "aarch64+neon"))]
-fn dot(a: &[i8], b: &[i8]) -> i32 {
-    // Wrapping, so that the loop is free of overflow branches; a product of two i8 fits an i16, and
-    // the sum of 2^16 products fits an i32.
-    a.iter().zip(b).fold(0i32, |sum, (x, y)| {
-        sum.wrapping_add(i32::from(i16::from(*x).wrapping_mul(i16::from(*y))))
-    })
-}
-
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2+fma", "aarch64+neon"))]
-fn scan_scores(question: &[i8], rows: &[i8], scales: &[f32]) -> Vec<f32> {
-    rows.chunks_exact(question.len())
-        .zip(scales)
-        .map(|(row, scale)| {
-            let sum = row.iter().zip(question).fold(0i32, |sum, (x, y)| {
-                sum.wrapping_add(i32::from(i16::from(*x).wrapping_mul(i16::from(*y))))
-            });
-            sum as f32 * scale
-        })
-        .collect()
-}
-
-/// The dot product, summed in eight lanes so that it is fast and the same everywhere.
-#[must_use]
-pub fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
-    let mut lanes = [0f32; 8];
-    let (a8, b8) = (a.chunks_exact(8), b.chunks_exact(8));
-    let rest: f32 = a8.remainder().iter().zip(b8.remainder()).map(|(x, y)| x * y).sum();
-    for (x, y) in a8.zip(b8) {
-        for lane in 0..8 {
-            lanes[lane] += x[lane] * y[lane];
-        }
-    }
-    lanes.iter().sum::<f32>() + rest
 }
 
 #[cfg(test)]
@@ -500,7 +270,7 @@ mod tests {
         let rows = unit_rows(dim, count, 7);
         let sections: Vec<u32> = (0..count as u32).map(|w| w / 2).collect();
         let dir = tempfile::tempdir().unwrap();
-        write(dir.path(), dim as u32, &rows, &sections).unwrap();
+        write(dir.path(), dim as u32, &rows, &sections, None).unwrap();
         let index = VectorIndex::open(dir.path(), true).unwrap();
         let (mut scanned, mut walked) = (0, 0);
         for question in unit_rows(dim, 50, 99).chunks_exact(dim) {
@@ -525,7 +295,7 @@ mod tests {
         let rows = unit_rows(dim, count, 3);
         let sections: Vec<u32> = (0..count as u32).collect();
         let dir = tempfile::tempdir().unwrap();
-        write(dir.path(), dim as u32, &rows, &sections).unwrap();
+        write(dir.path(), dim as u32, &rows, &sections, None).unwrap();
         let index = VectorIndex::open(dir.path(), true).unwrap();
         let question = &unit_rows(dim, 1, 5)[..];
         let found = index.search(question, &(100..120), 5, VectorSearch::Scan);
@@ -536,13 +306,13 @@ mod tests {
     #[test]
     fn no_rows_and_cut_files() {
         let dir = tempfile::tempdir().unwrap();
-        write(dir.path(), 4, &[], &[]).unwrap();
+        write(dir.path(), 4, &[], &[], None).unwrap();
         let index = VectorIndex::open(dir.path(), true).unwrap();
         assert!(index.search(&[1.0, 0.0, 0.0, 0.0], &(0..9), 3, VectorSearch::Scan).is_empty());
         for name in ["rows.f32", "rows.i8", "windows.u32"] {
             let path = dir.path().join(name);
             let whole = std::fs::read(&path).unwrap();
-            for cut in [0, 10, HEADER_BYTES - 1] {
+            for cut in [0, 10, rows::HEADER_BYTES - 1] {
                 std::fs::write(&path, &whole[..cut]).unwrap();
                 assert!(VectorIndex::open(dir.path(), true).is_err(), "{name} cut to {cut}");
             }
@@ -550,12 +320,100 @@ mod tests {
         }
     }
 
+    /// The graph's recall at 10 over all rows, each row asked for itself and its neighbours.
+    fn recall(index: &VectorIndex, rows: &[f32], dim: usize) -> f64 {
+        let count = rows.len() / dim;
+        let (mut found, mut wanted) = (0usize, 0usize);
+        for question in rows.chunks_exact(dim).step_by(7) {
+            let truth = exact(rows, dim, question, 0..count, 10);
+            let hits = index.search(question, &(0..u32::MAX), 10, VectorSearch::Graph { ef: 128 });
+            wanted += truth.len();
+            found += truth.iter().filter(|t| hits.iter().any(|h| h.0 == **t)).count();
+        }
+        found as f64 / wanted as f64
+    }
+
+    fn files(dir: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(dir).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// A step from one generation to the next: rows by number, as they stand in it.
+    fn step(
+        all: &[f32],
+        dim: usize,
+        numbers: &[usize],
+        before: Option<&Path>,
+    ) -> (tempfile::TempDir, Vec<f32>) {
+        let rows: Vec<f32> =
+            numbers.iter().flat_map(|n| &all[n * dim..(n + 1) * dim]).copied().collect();
+        let sections: Vec<u32> = (0..numbers.len() as u32).collect();
+        let dir = tempfile::tempdir().unwrap();
+        let made = write(dir.path(), dim as u32, &rows, &sections, before).unwrap();
+        let read = VectorIndex::open(dir.path(), true).unwrap();
+        for index in [&made, &read] {
+            let recall = recall(index, &rows, dim);
+            assert!(recall >= 0.98, "recall {recall}");
+        }
+        (dir, rows)
+    }
+
+    #[test]
+    fn a_graph_is_extended_and_what_is_gone_is_never_found() {
+        let dim = 32;
+        let all = unit_rows(dim, 1200, 11);
+        let first: Vec<usize> = (0..1000).collect();
+        let (one, _) = step(&all, dim, &first, None);
+        assert!(!files(one.path()).contains(&"points.u32".to_owned()));
+        // Fifty rows go, fifty come in front of all others, which move; one stands there twice.
+        let second: Vec<usize> = (1000..1050).chain(0..300).chain(350..1000).chain([20]).collect();
+        let (two, rows) = step(&all, dim, &second, Some(one.path()));
+        assert!(files(two.path()).contains(&"points.u32".to_owned()), "it was built anew");
+        let index = VectorIndex::open(two.path(), true).unwrap();
+        let graph = index.graph.as_ref().unwrap();
+        let every = graph.walk(&rows[..dim], &(0..second.len()), 2000, 2000);
+        assert_eq!(every.len(), second.len(), "each row is found, and each once");
+        // And again from the extended one.
+        let third: Vec<usize> = second.iter().copied().skip(10).chain(1050..1060).collect();
+        let (three, _) = step(&all, dim, &third, Some(two.path()));
+        assert!(files(three.path()).contains(&"points.u32".to_owned()));
+    }
+
+    #[test]
+    fn a_worn_or_foreign_graph_is_built_anew() {
+        let dim = 16;
+        let all = unit_rows(dim, 600, 23);
+        let first: Vec<usize> = (0..400).collect();
+        let (one, _) = step(&all, dim, &first, None);
+        for numbers in [(0..300).collect(), (0..520).collect(), Vec::from_iter(400..500)] {
+            let (next, _) = step(&all, dim, &numbers, Some(one.path()));
+            assert!(!files(next.path()).contains(&"points.u32".to_owned()), "{}", numbers.len());
+        }
+        // A step in which nothing changed is one: nothing of it is inserted.
+        let (same, _) = step(&all, dim, &first, Some(one.path()));
+        assert_eq!(
+            std::fs::read(same.path().join("graph.hnsw.data")).unwrap(),
+            std::fs::read(one.path().join("graph.hnsw.data")).unwrap()
+        );
+        // What cannot be read is no reason to fail.
+        let (cut, _) = step(&all, dim, &first, Some(Path::new("/nowhere")));
+        std::fs::write(cut.path().join("points.u32"), b"short").unwrap();
+        assert!(VectorIndex::open(cut.path(), true).is_err());
+        step(&all, dim, &first, Some(cut.path()));
+    }
+
     proptest! {
         #[test]
-        fn the_fast_dot_is_the_naive_one(a in prop::collection::vec(any::<i8>(), 0..500)) {
+        fn the_fast_cosine_is_the_naive_one(a in prop::collection::vec(any::<i8>(), 0..500)) {
             let b: Vec<i8> = a.iter().rev().copied().collect();
-            let naive: i32 = a.iter().zip(&b).map(|(x, y)| i32::from(*x) * i32::from(*y)).sum();
-            prop_assert_eq!(dot(&a, &b), naive);
+            let naive = |a: &[i8], b: &[i8]| -> i32 {
+                a.iter().zip(b).map(|(x, y)| i32::from(*x) * i32::from(*y)).sum()
+            };
+            let product = (naive(&a, &a) as f32) * (naive(&b, &b) as f32);
+            prop_assert_eq!(scan::cosine(&a, &b), naive(&a, &b) as f32 / product.sqrt().max(1.0));
         }
     }
 }

@@ -1,8 +1,11 @@
 //! Host keys of ssh servers: the connection is refused unless `known_hosts` has the key.
 //!
-//! The files are read line by line with libssh2's parser, so that one line of another kind does not
-//! cost the others. [`Negotiation`] has libgit2 ask the server for a kind of key that the files hold.
+//! Which lines name a host is decided as OpenSSH does (sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT"): by
+//! patterns, by hashed names, and by `[host]:port`. Keys are compared by libssh2's parser, line by line,
+//! so that one line of another kind does not cost the others. [`Negotiation`] has libgit2 ask the server
+//! for a kind of key that the files hold.
 
+use super::host_pattern;
 use runbook_shared::error::{Hint, IoContext, PathError};
 use runbook_shared::generation::publish::replace_file;
 use ssh2::{CheckResult, KnownHostFileKind, KnownHosts, Session};
@@ -71,6 +74,17 @@ pub struct HostPort {
     pub host: String,
     /// Port.
     pub port: u16,
+}
+
+impl HostPort {
+    /// The names that lines may have for it: with its port, else without, as OpenSSH looks them up.
+    fn names(&self) -> Vec<String> {
+        let host = self.host.to_ascii_lowercase();
+        match self.port {
+            22 => vec![host],
+            port => vec![format!("[{host}]:{port}"), host],
+        }
+    }
 }
 
 impl std::fmt::Display for HostPort {
@@ -144,31 +158,110 @@ fn revocations(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|l| l.trim().strip_prefix(REVOKED)).map(str::trim)
 }
 
-/// Answers for some lines of a file; what libssh2 cannot parse is left out.
-struct Table {
-    known: KnownHosts,
+/// What a line says of the hosts that it names.
+struct Entry<'t> {
+    hosts: &'t str,
+    kind: &'t str,
+    key: &'t str,
 }
 
-impl Table {
-    fn of<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Self, HostKeyError> {
+impl<'t> Entry<'t> {
+    fn of(line: &'t str) -> Option<Self> {
+        let mut fields = line.split_ascii_whitespace();
+        Some(Self { hosts: fields.next()?, kind: fields.next()?, key: fields.next()? })
+    }
+
+    /// A line that says the same of `name` alone.
+    fn line_for(&self, name: &str) -> String {
+        format!("{name} {} {}", self.kind, self.key)
+    }
+}
+
+/// libssh2's parser: answers for lines of a file; what it cannot parse is left out.
+struct Parser {
+    session: Session,
+}
+
+impl Parser {
+    fn new() -> Result<Self, HostKeyError> {
         let session = Session::new().map_err(|e| HostKeyError::Library(e.to_string()))?;
-        let known = session.known_hosts().map_err(|e| HostKeyError::Library(e.to_string()))?;
-        let mut table = Self { known };
+        Ok(Self { session })
+    }
+
+    fn table<'l>(&self, lines: impl Iterator<Item = &'l str>) -> Result<KnownHosts, HostKeyError> {
+        let mut known =
+            self.session.known_hosts().map_err(|e| HostKeyError::Library(e.to_string()))?;
         for line in lines {
-            if !table.add(line) {
+            if known.read_str(line, KnownHostFileKind::OpenSSH).is_err() {
                 tracing::debug!("a line of known_hosts is not understood and left out: {line:?}");
             }
         }
-        Ok(table)
+        Ok(known)
     }
 
-    fn add(&mut self, line: &str) -> bool {
-        self.known.read_str(line, KnownHostFileKind::OpenSSH).is_ok()
+    /// The lines that name a host by this name, put for that name alone.
+    fn naming<'t>(
+        &self,
+        lines: impl Iterator<Item = &'t str>,
+        name: &str,
+    ) -> Result<Vec<Entry<'t>>, HostKeyError> {
+        let mut naming = Vec::new();
+        for entry in lines.filter_map(Entry::of) {
+            let names = if host_pattern::is_hashed(entry.hosts) {
+                let line = entry.line_for(entry.hosts);
+                // No key is empty: a mismatch says that the host is there.
+                let found = self.table(std::iter::once(line.as_str()))?.check(name, &[0]);
+                matches!(found, CheckResult::Mismatch)
+            } else {
+                host_pattern::matches(entry.hosts, name)
+            };
+            if names {
+                naming.push(entry);
+            }
+        }
+        Ok(naming)
     }
 
-    fn check(&self, at: &HostPort, key: &[u8]) -> CheckResult {
-        self.known.check_port(&at.host, at.port, key)
+    /// True when one of the lines has the key.
+    fn have<'e, 't: 'e>(
+        &self,
+        entries: impl Iterator<Item = &'e Entry<'t>>,
+        key: &[u8],
+    ) -> Result<bool, HostKeyError> {
+        let lines: Vec<String> = entries.map(|e| e.line_for(ANY_NAME)).collect();
+        let found = self.table(lines.iter().map(String::as_str))?.check(ANY_NAME, key);
+        Ok(matches!(found, CheckResult::Match))
     }
+}
+
+/// Stands for a host once its lines are found.
+const ANY_NAME: &str = "host";
+
+/// A file with its lines for a host.
+struct Found<'t> {
+    file: &'t Path,
+    entries: Vec<Entry<'t>>,
+}
+
+/// The lines for a host: those with its port, and where no file has such, those without.
+fn find<'t>(
+    parser: &Parser,
+    read: &'t [(PathBuf, String)],
+    at: &HostPort,
+) -> Result<(String, Vec<Found<'t>>), HostKeyError> {
+    for name in at.names() {
+        let mut found = Vec::new();
+        for (file, text) in read {
+            let entries = parser.naming(bindings(text), &name)?;
+            if !entries.is_empty() {
+                found.push(Found { file, entries });
+            }
+        }
+        if !found.is_empty() {
+            return Ok((name, found));
+        }
+    }
+    Ok((String::new(), Vec::new()))
 }
 
 /// The kind of a public key: the first field of its wire form (RFC 4253, 6.6).
@@ -181,85 +274,63 @@ fn kind_of(key: &[u8]) -> String {
     name.chars().filter(char::is_ascii_graphic).take(64).collect()
 }
 
-/// The kinds of keys that the lines have for a host.
-fn kinds_for(text: &str, at: &HostPort) -> Result<BTreeSet<String>, HostKeyError> {
-    let kind = |line: &str| line.split_ascii_whitespace().nth(1).map(str::to_owned);
-    let all: BTreeSet<String> = bindings(text).filter_map(kind).collect();
-    let mut found = BTreeSet::new();
-    for wanted in all {
-        let table = Table::of(bindings(text).filter(|l| kind(l).as_ref() == Some(&wanted)))?;
-        // No key is empty: a mismatch says that the host is there.
-        if matches!(table.check(at, &[0]), CheckResult::Mismatch) {
-            found.insert(wanted);
-        }
-    }
-    Ok(found)
-}
-
 /// Looks the key of a host up; one file that has it is enough.
 ///
 /// # Errors
 /// When the host is unknown, its key another one or revoked, or a named file unreadable.
 pub fn check(named: Option<&Path>, at: &HostPort, key: &[u8]) -> Result<(), HostKeyError> {
-    let (kind, host) = (kind_of(key), at.clone());
+    let (kind, host, parser) = (kind_of(key), at.clone(), Parser::new()?);
     let read = read(named)?;
     for (file, text) in &read {
-        if matches!(Table::of(revocations(text))?.check(at, key), CheckResult::Match) {
-            return Err(HostKeyError::Revoked { host, kind, file: file.clone() });
+        for name in at.names() {
+            let revoked = parser.naming(revocations(text), &name)?;
+            if parser.have(revoked.iter(), key)? {
+                return Err(HostKeyError::Revoked { host, kind, file: file.clone() });
+            }
         }
     }
-    let mut other = None;
-    for (file, text) in &read {
-        match Table::of(bindings(text))?.check(at, key) {
-            CheckResult::Match => return Ok(()),
-            CheckResult::Mismatch if other.is_none() => other = Some((file.clone(), text)),
-            _ => {}
+    let (_, found) = find(&parser, &read, at)?;
+    for Found { entries, .. } in &found {
+        if parser.have(entries.iter().filter(|e| e.kind == kind), key)? {
+            return Ok(());
         }
     }
-    let Some((file, text)) = other else {
+    let Some(Found { file, entries }) = found.first() else {
         let files: Vec<String> =
             files(named).iter().map(|f| format!("`{}`", f.display())).collect();
         return Err(HostKeyError::Unknown { host, kind, files: files.join(", ") });
     };
-    let known = kinds_for(text, at)?;
-    if known.contains(&kind) {
+    let (file, known) = ((*file).to_owned(), kinds(entries));
+    if known.contains(kind.as_str()) {
         return Err(HostKeyError::Changed { host, kind, file });
     }
     let known = known.into_iter().collect::<Vec<_>>().join(", ");
     Err(HostKeyError::OtherKind { host, kind, known, file })
 }
 
+/// The kinds of keys that lines have.
+fn kinds<'t>(entries: &[Entry<'t>]) -> BTreeSet<&'t str> {
+    entries.iter().map(|e| e.kind).collect()
+}
+
 /// While it lives, libgit2 asks ssh servers for the kinds of host keys that the files have.
 ///
 /// Servers have keys of several kinds, and files often one of them. libgit2 chooses by
-/// `.ssh/known_hosts` in what it takes for the home directory, and by no other file; so it is given
-/// a directory with the lines of all files. It decides nothing: [`check`] does.
+/// `.ssh/known_hosts` in what it takes for the home directory, and by no other file, and knows no
+/// patterns; so it is given a directory with the lines for the host. It decides nothing: [`check`] does.
 #[derive(Debug)]
 pub struct Negotiation(());
 
-/// `GIT_OPT_SET_HOMEDIR` of libgit2's `git_libgit2_opt_t` (git2/common.h): libgit2 only appends to
-/// it, and the test with one known key of several fails when this is not it.
-const SET_HOMEDIR: c_int = 38;
-
-#[expect(unsafe_code, reason = "git2 has no binding for this option")]
-unsafe extern "C" {
-    fn git_libgit2_opts(option: c_int, ...) -> c_int;
-}
-
 impl Negotiation {
-    /// Writes the lines below `home` and points libgit2 there.
+    /// Writes the lines for a host below `home` and points libgit2 there.
     ///
     /// # Errors
     /// When a named file cannot be read, or `home` not be written.
-    pub fn begin(named: Option<&Path>, home: &Path) -> Result<Self, HostKeyError> {
-        let mut table = Table::of(std::iter::empty())?;
-        let mut lines = String::new();
-        for (_, text) in read(named)? {
-            for line in bindings(&text).filter(|l| table.add(l)) {
-                lines.push_str(line);
-                lines.push('\n');
-            }
-        }
+    pub fn begin(named: Option<&Path>, at: &HostPort, home: &Path) -> Result<Self, HostKeyError> {
+        let (parser, read) = (Parser::new()?, read(named)?);
+        let (name, found) = find(&parser, &read, at)?;
+        let entries = found.iter().flat_map(|f| &f.entries);
+        let lines: String = entries.map(|e| e.line_for(&name) + "\n").collect();
         let dir = home.join(".ssh");
         std::fs::create_dir_all(&dir).at("create directory", &dir)?;
         let file = dir.join("known_hosts");
@@ -289,7 +360,7 @@ fn set_home(home: *const c_char) -> bool {
     let _ = git2::Reference::is_valid_name("HEAD");
     // SAFETY: the option takes one string, which libgit2 copies, or null. It is set by the one
     // thread that makes connections, while it makes none.
-    unsafe { git_libgit2_opts(SET_HOMEDIR, home) == 0 }
+    unsafe { libgit2_sys::git_libgit2_opts(libgit2_sys::GIT_OPT_SET_HOMEDIR as c_int, home) == 0 }
 }
 
 #[cfg(test)]
@@ -297,6 +368,13 @@ mod tests {
     use super::*;
 
     const KEY: &str = "AAAAC3NzaC1lZDI1NTE5AAAAIGVjQYjRvYbzQvGmxBb9rmZ1rC2u1G5fRkTVTP2cY7qx";
+
+    /// The same in its wire form.
+    const KEY_BYTES: [u8; 51] = [
+        0, 0, 0, 11, 115, 115, 104, 45, 101, 100, 50, 53, 53, 49, 57, 0, 0, 0, 32, 101, 99, 65,
+        136, 209, 189, 134, 243, 66, 241, 166, 196, 22, 253, 174, 102, 117, 172, 45, 174, 212, 110,
+        95, 70, 68, 213, 76, 253, 156, 99, 186, 177,
+    ];
 
     #[test]
     fn kinds_are_read_from_keys_and_files() {
@@ -306,17 +384,85 @@ mod tests {
         assert_eq!(kind_of(&[0, 0, 1]), "");
         assert_eq!(kind_of(&[255, 255, 255, 255, 65]), "");
         assert_eq!(kind_of(b"\0\0\0\x04a\x1b[m"), "a[m");
-        let text = format!(
-            "# c\nh.example ssh-ed25519 {KEY}\nh.example,other.example ssh-rsa {KEY}\nx y\n"
-        );
-        let at = |host: &str, port| HostPort { host: host.into(), port };
-        let kinds = |host: &str, port| {
-            kinds_for(&text, &at(host, port)).unwrap().into_iter().collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(kinds("h.example", 22), "ssh-ed25519 ssh-rsa");
-        assert_eq!(kinds("other.example", 22), "ssh-rsa");
-        assert_eq!(kinds("elsewhere.org", 22), "");
         assert_eq!(at("h", 22).to_string(), "h");
         assert_eq!(at("::1", 2222).to_string(), "[::1]:2222");
+    }
+
+    fn at(host: &str, port: u16) -> HostPort {
+        HostPort { host: host.into(), port }
+    }
+
+    /// The kinds that a text has for a host.
+    fn known(text: &str, host: &str, port: u16) -> String {
+        let read = [(PathBuf::from("known"), text.to_owned())];
+        let (_, found) = find(&Parser::new().unwrap(), &read, &at(host, port)).unwrap();
+        let kinds: BTreeSet<&str> = found.iter().flat_map(|f| kinds(&f.entries)).collect();
+        kinds.into_iter().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn lines_are_found_as_openssh_finds_them() {
+        let text = format!(
+            "# c\nh.example ssh-ed25519 {KEY}\nh.example,other.example ssh-rsa {KEY}\nx y\n\
+             *.corp.example,!old.corp.example ssh-ed25519 {KEY}\n\
+             [*.corp.example]:2222 ssh-rsa {KEY}\n@cert-authority * ssh-dss {KEY}\n"
+        );
+        for (host, port, kinds) in [
+            ("h.example", 22, "ssh-ed25519 ssh-rsa"),
+            ("H.Example", 22, "ssh-ed25519 ssh-rsa"),
+            ("other.example", 22, "ssh-rsa"),
+            ("elsewhere.org", 22, ""),
+            ("git.corp.example", 22, "ssh-ed25519"),
+            ("old.corp.example", 22, ""),
+            // A line with the port is the better one; without one, the host's own line serves.
+            ("git.corp.example", 2222, "ssh-rsa"),
+            ("git.corp.example", 2223, "ssh-ed25519"),
+        ] {
+            assert_eq!(known(&text, host, port), kinds, "{host}:{port}");
+        }
+    }
+
+    #[test]
+    fn hashed_names_are_found_with_and_without_port() {
+        // `ssh-keygen -H` of `h.example` and `[h.example]:2222`.
+        let plain = "|1|AAECAwQFBgcICQoLDA0ODxAREhM=|vXPZpM3fPbCqhG5K7rISl8O0xEk=";
+        let with_port = "|1|ExIREA8ODQwLCgkIBwYFBAMCAQA=|oKm7gzMb6zF/hhRPhW4Yehtn4S8=";
+        let text = format!("{plain} ssh-ed25519 {KEY}\n{with_port} ssh-rsa {KEY}\n");
+        assert_eq!(known(&text, "h.example", 22), "ssh-ed25519");
+        assert_eq!(known(&text, "h.example", 2222), "ssh-rsa");
+        assert_eq!(known(&text, "h.example", 2223), "ssh-ed25519");
+        assert_eq!(known(&text, "g.example", 22), "");
+    }
+
+    #[test]
+    fn a_key_is_checked_by_the_lines_that_name_the_host() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("known");
+        let check = |text: String, host, port| {
+            std::fs::write(&file, text).unwrap();
+            check(Some(&file), &at(host, port), &KEY_BYTES)
+        };
+        check(format!("*.example ssh-ed25519 {KEY}"), "git.example", 22).unwrap();
+        check(format!("[*.example]:* ssh-ed25519 {KEY}"), "git.example", 7999).unwrap();
+        check(format!("git.example ssh-ed25519 {KEY}"), "git.example", 7999).unwrap();
+        let other = format!("{}AAAA", &KEY[..KEY.len() - 4]);
+        let refused = |text, host, port| check(text, host, port).unwrap_err();
+        assert!(matches!(
+            refused(format!("*,!git.example ssh-ed25519 {KEY}"), "git.example", 22),
+            HostKeyError::Unknown { .. }
+        ));
+        assert!(matches!(
+            refused(format!("*.example ssh-ed25519 {other}"), "git.example", 22),
+            HostKeyError::Changed { .. }
+        ));
+        assert!(matches!(
+            refused(format!("*.example ssh-rsa {KEY}"), "git.example", 22),
+            HostKeyError::OtherKind { .. }
+        ));
+        // A line with the port counts, though one without it has the key.
+        let both = format!("[git.example]:7999 ssh-ed25519 {other}\ngit.example ssh-ed25519 {KEY}");
+        assert!(matches!(refused(both, "git.example", 7999), HostKeyError::Changed { .. }));
+        let revoked = format!("*.example ssh-ed25519 {KEY}\n@revoked * ssh-ed25519 {KEY}");
+        assert!(matches!(refused(revoked, "git.example", 22), HostKeyError::Revoked { .. }));
     }
 }

@@ -3,30 +3,32 @@
 //! The one branch that is read is fetched by a forced refspec into a name of our own, so a rewritten
 //! history is followed and no name that a server sends becomes a path here.
 
-use super::known_hosts::{self, HostPort, Negotiation};
-use super::{GitAccess, SourceError, State, git, printable, without_credentials};
-use crate::select::Selection;
-use git2::{
-    AutotagOption, CertificateCheckStatus, Cred, CredentialType, Direction, ErrorClass, ErrorCode,
-    FetchOptions, Oid, ProxyOptions, RemoteCallbacks, RemoteHead, Repository,
+mod connection;
+
+use super::known_hosts::Negotiation;
+use super::{
+    GitAccess, SourceError, State, git, packs, printable, quiet_panics, without_credentials,
 };
-use runbook_shared::error::{Hint, IoContext, PathError};
+use crate::select::Selection;
+use connection::{Trouble, proxy, set_timeout};
+use git2::{AutotagOption, Direction, ErrorClass, FetchOptions, Oid, RemoteHead, Repository};
+use runbook_shared::error::{IoContext, PathError};
 use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use walkdir::WalkDir;
 
 /// The local name of what is read.
 const LOCAL_REF: &str = "refs/runbook/source";
+/// A mirror that is being fetched anew, and the one whose place it takes.
+const FRESH: &str = "mirror.fresh.git";
+const OLD: &str = "mirror.old.git";
 /// Where the remote's names of branches start.
 const BRANCHES: &str = "refs/heads/";
 /// The name of the remote's own position.
 const HEAD: &str = "HEAD";
 /// How libssh2 says that two sides have no method in common.
 const NO_COMMON_KIND: &str = "Unable to exchange encryption keys";
-/// How libgit2 says that it could not even try a key.
-const KEY_UNUSABLE: &str = "failed to authenticate SSH session";
 /// A fetch stops when the disk has less left than this: libgit2 writes packs through a memory map,
 /// where a full disk is not an error but the end of the process.
 const DISK_BYTES_MIN: u64 = 8 * 1024 * 1024;
@@ -37,9 +39,6 @@ pub struct Mirror<'a> {
     access: &'a GitAccess,
     dir: PathBuf,
 }
-
-/// What a connection ran into, beyond what libgit2 says.
-type Trouble = Rc<RefCell<Option<(String, Option<String>)>>>;
 
 /// What a remote advertises, as far as it matters.
 #[derive(Debug, Default)]
@@ -144,14 +143,66 @@ impl<'a> Mirror<'a> {
         progress: &dyn Fn(usize, usize),
     ) -> Result<(Repository, Oid), SourceError> {
         let is_new = !self.dir.exists();
-        match self.fetch_into(branch, progress, (!is_new).then_some(selection)) {
+        let fetched = match self.fetch_into(branch, progress, (!is_new).then_some(selection)) {
             Err(SourceError::Repository { message, .. }) if !is_new => {
                 tracing::warn!("the mirror is damaged ({message}); it is made anew");
                 fs::remove_dir_all(&self.dir).at("remove", &self.dir)?;
                 self.fetch_into(branch, progress, None)
             }
             other => other,
+        }?;
+        if is_new { Ok(fetched) } else { self.tidy(fetched, branch, progress) }
+    }
+
+    /// Merges packs, or fetches into a fresh mirror where most of this one is no longer needed. What
+    /// fails here is tried again by the next run.
+    fn tidy(
+        &self,
+        fetched: (Repository, Oid),
+        branch: Option<&str>,
+        progress: &dyn Fn(usize, usize),
+    ) -> Result<(Repository, Oid), SourceError> {
+        if packs::is_outgrown(&self.dir)? {
+            return match self.renew(branch, progress) {
+                Ok(renewed) => Ok(renewed),
+                Err(e) if self.dir.is_dir() => {
+                    tracing::warn!("the mirror has grown, and cannot be fetched anew: {e}");
+                    Ok(fetched)
+                }
+                Err(e) => Err(e),
+            };
         }
+        let (repository, commit) = fetched;
+        match packs::merge(&repository) {
+            // The packs that are open are gone.
+            Ok(true) => Ok((git::open(&self.dir)?, commit)),
+            Ok(false) => Ok((repository, commit)),
+            Err(e) => {
+                tracing::warn!("the packs of the mirror are not merged: {e}");
+                Ok((git::open(&self.dir)?, commit))
+            }
+        }
+    }
+
+    /// Fetches into a fresh mirror and puts it in the place of this one. A crash on the way leaves one
+    /// of the two, or none, which the next run makes anew; what else it leaves is swept.
+    fn renew(
+        &self,
+        branch: Option<&str>,
+        progress: &dyn Fn(usize, usize),
+    ) -> Result<(Repository, Oid), SourceError> {
+        let fresh = Mirror { url: self.url, access: self.access, dir: self.beside(FRESH) };
+        let (repository, commit) = fresh.fetch_into(branch, progress, None)?;
+        drop(repository);
+        let old = self.beside(OLD);
+        fs::rename(&self.dir, &old).at("rename", &self.dir)?;
+        fs::rename(&fresh.dir, &self.dir).at("rename", &fresh.dir)?;
+        fs::remove_dir_all(&old).at("remove", &old)?;
+        Ok((git::open(&self.dir)?, commit))
+    }
+
+    fn beside(&self, name: &str) -> PathBuf {
+        self.dir.with_file_name(name)
     }
 
     /// Fetches; into a mirror that was there before, also checks that nothing of it is missing.
@@ -237,91 +288,17 @@ impl<'a> Mirror<'a> {
     }
 
     fn open_mirror(&self) -> Result<Repository, SourceError> {
+        for left in [FRESH, OLD].map(|name| self.beside(name)) {
+            if left != self.dir && left.exists() {
+                fs::remove_dir_all(&left).at("remove", &left)?;
+            }
+        }
         fs::create_dir_all(&self.dir).at("create directory", &self.dir)?;
         sweep(&self.dir)?;
         if self.dir.join("HEAD").is_file() {
             return git::open(&self.dir);
         }
         Repository::init_bare(&self.dir).map_err(|e| self.broken(&e))
-    }
-
-    /// Has libgit2 ask for host keys that are known; nothing where the remote is not reached by ssh.
-    fn negotiate(&self) -> Result<Option<Negotiation>, SourceError> {
-        if !is_ssh(self.url) {
-            return Ok(None);
-        }
-        if let Some(key) = &self.access.ssh_key {
-            fs::File::open(key).at("read the ssh key", key)?;
-        }
-        let home = self.dir.with_file_name("ssh");
-        let begun = Negotiation::begin(self.access.known_hosts.as_deref(), &home);
-        begun.map(Some).map_err(|e| SourceError::Remote {
-            url: without_credentials(self.url),
-            message: e.to_string(),
-            hint: e.hint(),
-        })
-    }
-
-    fn remote_error(
-        &self,
-        error: &git2::Error,
-        trouble: Option<(String, Option<String>)>,
-    ) -> SourceError {
-        let message = error.message();
-        if let Some(path) = foreign(message) {
-            return git::owner_error(Path::new(path));
-        }
-        let unusable = self.access.ssh_key.as_ref().filter(|_| message.starts_with(KEY_UNUSABLE));
-        let (message, hint) = match trouble {
-            Some((message, hint)) => (message, hint),
-            None if unusable.is_some() => (
-                format!("the key `{}` cannot be used: {message}", unusable.map_or_else(String::new, |key| key.display().to_string())),
-                Some("make one without a passphrase: `ssh-keygen -t ed25519 -N ''`".into()),
-            ),
-            None if error.code() == ErrorCode::Auth => (
-                message.to_owned(),
-                Some("name a deploy key with --ssh-key, or a token file with --token-file".into()),
-            ),
-            None if error.class() == ErrorClass::Reference && self.url.starts_with("file:") => (
-                format!("one of its references leads nowhere: {message}"),
-                Some("remove that reference with `git symbolic-ref --delete`, or name the directory instead of its URL".into()),
-            ),
-            None => (message.to_owned(), None),
-        };
-        let message = printable(&message.replace(self.url, &without_credentials(self.url)));
-        SourceError::Remote { url: without_credentials(self.url), message, hint }
-    }
-
-    fn callbacks<'c>(&self, trouble: &Trouble) -> RemoteCallbacks<'c>
-    where
-        'a: 'c,
-    {
-        let mut callbacks = RemoteCallbacks::new();
-        let (access, note) = (self.access, Rc::clone(trouble));
-        let mut attempts = 0;
-        callbacks.credentials(move |_url, user, allowed| {
-            attempts += 1;
-            credentials(access, user, allowed, attempts).map_err(|(error, hint)| {
-                *note.borrow_mut() = Some((error.message().to_owned(), Some(hint)));
-                error
-            })
-        });
-        let (note, port) = (Rc::clone(trouble), ssh_port(self.url).unwrap_or(22));
-        callbacks.certificate_check(move |certificate, host| {
-            let Some(key) = certificate.as_hostkey().and_then(git2::cert::CertHostkey::hostkey)
-            else {
-                return Ok(CertificateCheckStatus::CertificatePassthrough);
-            };
-            let at = HostPort { host: host.to_owned(), port };
-            match known_hosts::check(access.known_hosts.as_deref(), &at, key) {
-                Ok(()) => Ok(CertificateCheckStatus::CertificateOk),
-                Err(e) => {
-                    *note.borrow_mut() = Some((e.to_string(), e.hint()));
-                    Err(git2::Error::from_str(&e.to_string()))
-                }
-            }
-        });
-        callbacks
     }
 }
 
@@ -356,96 +333,6 @@ fn is_damage(class: ErrorClass) -> bool {
     )
 }
 
-/// The path in libgit2's message about a repository of another user: the local transport hands
-/// the message on, but not its code.
-fn foreign(message: &str) -> Option<&str> {
-    message.strip_prefix("repository path '")?.strip_suffix("' is not owned by current user")
-}
-
-fn proxy() -> ProxyOptions<'static> {
-    let mut proxy = ProxyOptions::new();
-    proxy.auto();
-    proxy
-}
-
-/// A credential for an attempt, from 1; else what is wrong and what to do.
-fn credentials(
-    access: &GitAccess,
-    user: Option<&str>,
-    allowed: CredentialType,
-    attempt: u32,
-) -> Result<Cred, (git2::Error, String)> {
-    let refuse = |message: String, hint: &str| {
-        Err((git2::Error::new(ErrorCode::Auth, ErrorClass::Callback, message), hint.to_owned()))
-    };
-    let made =
-        |cred: Result<Cred, git2::Error>| cred.map_err(|e| (e, "check the credentials".to_owned()));
-    let user = user.unwrap_or("git");
-    if allowed.contains(CredentialType::USERNAME) {
-        return made(Cred::username(user));
-    }
-    if allowed.contains(CredentialType::SSH_KEY) {
-        return match &access.ssh_key {
-            Some(key) if attempt > 2 => refuse(
-                format!("the server refused the key `{}` for the user `{user}`", key.display()),
-                "add its public half to the repository's deploy keys, and check that it has no passphrase",
-            ),
-            Some(key) => made(Cred::ssh_key(user, None, key, None)),
-            None if attempt > 2 => refuse(
-                "the server refused every key of the ssh agent".into(),
-                "name a deploy key with --ssh-key",
-            ),
-            None => Cred::ssh_key_from_agent(user)
-                .map_err(|e| (e, "name a deploy key with --ssh-key".to_owned())),
-        };
-    }
-    let Some(file) = access.token_file.as_ref() else {
-        return refuse(
-            "the server asks for credentials, none are configured".into(),
-            "name a token file with --token-file, or a deploy key with --ssh-key and an ssh URL",
-        );
-    };
-    if allowed.contains(CredentialType::USER_PASS_PLAINTEXT) && attempt <= 2 {
-        return match fs::read_to_string(file) {
-            Ok(token) => made(Cred::userpass_plaintext("x-access-token", token.trim())),
-            Err(e) => refuse(
-                format!("cannot read `{}`: {e}", file.display()),
-                "name a readable file with --token-file",
-            ),
-        };
-    }
-    refuse(
-        format!("the server refused the token in `{}`", file.display()),
-        "make a token that may read this repository",
-    )
-}
-
-/// True for the two forms of ssh URLs.
-fn is_ssh(url: &str) -> bool {
-    url.split_once("://").is_none_or(|(scheme, _)| scheme.contains("ssh"))
-}
-
-/// The port of an ssh URL.
-fn ssh_port(url: &str) -> Option<u16> {
-    let authority = url.split_once("://")?.1.split('/').next()?;
-    let host = authority.rsplit('@').next()?;
-    host.rsplit_once(':').and_then(|(_, port)| port.parse().ok())
-}
-
-#[expect(unsafe_code, reason = "git2 marks global settings as unsafe")]
-fn set_timeout(timeout: std::time::Duration) {
-    let ms = std::ffi::c_int::try_from(timeout.as_millis()).unwrap_or(std::ffi::c_int::MAX);
-    // SAFETY: the settings are plain integers; they are set before any connection is made, by the
-    // one thread that makes connections.
-    let set = unsafe {
-        git2::opts::set_server_connect_timeout_in_milliseconds(ms)
-            .and_then(|()| git2::opts::set_server_timeout_in_milliseconds(ms))
-    };
-    if let Err(e) = set {
-        tracing::warn!("the network timeout cannot be set: {}", e.message());
-    }
-}
-
 /// Removes what an interrupted run left in the mirror: parts of packs, and locks that would stop
 /// every run after it. Only the holder of the ingest lock fetches, so nobody else needs them.
 fn sweep(mirror: &Path) -> Result<(), PathError> {
@@ -458,60 +345,4 @@ fn sweep(mirror: &Path) -> Result<(), PathError> {
         }
     }
     Ok(())
-}
-
-/// Panics that are expected of a library and are no news to anybody.
-mod quiet_panics {
-    use std::cell::Cell;
-    use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
-    use std::sync::Once;
-
-    thread_local! {
-        static QUIET: Cell<bool> = const { Cell::new(false) };
-    }
-
-    /// The value, or none where its computation panics; nothing is printed then.
-    pub(super) fn catch<T>(compute: impl FnOnce() -> T) -> Option<T> {
-        static HOOK: Once = Once::new();
-        HOOK.call_once(|| {
-            let loud = take_hook();
-            set_hook(Box::new(move |info| {
-                if !QUIET.get() {
-                    loud(info);
-                }
-            }));
-        });
-        QUIET.set(true);
-        let value = catch_unwind(AssertUnwindSafe(compute)).ok();
-        QUIET.set(false);
-        value
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn urls_of_ssh_are_told_with_their_port() {
-        for (url, ssh, port) in [
-            ("ssh://git@h.example:2222/a.git", true, Some(2222)),
-            ("ssh://h.example/a.git", true, None),
-            ("ssh://git@[::1]:22/a.git", true, Some(22)),
-            ("ssh://git@[::1]/a.git", true, None),
-            ("git+ssh://h.example/a.git", true, None),
-            ("git@h.example:a.git", true, None),
-            ("https://h.example:8443/a.git", false, Some(8443)),
-            ("file:///srv/a.git", false, None),
-        ] {
-            assert_eq!((is_ssh(url), ssh_port(url)), (ssh, port), "{url}");
-        }
-    }
-
-    #[test]
-    fn a_foreign_repository_is_read_from_the_message() {
-        let message = "repository path '/srv/a b.git' is not owned by current user";
-        assert_eq!(foreign(message), Some("/srv/a b.git"));
-        assert_eq!(foreign("no such repository"), None);
-    }
 }

@@ -441,3 +441,102 @@ fn the_first_piece_of_a_huge_row_keeps_its_heading_and_parts_are_counted_right()
         assert!(chunk.tokens as usize <= CHUNK_TOKENS_MAX && chunk.text.contains("|---|---|"));
     }
 }
+
+#[test]
+fn a_closing_sequence_may_be_followed_by_tabs() {
+    assert_eq!(headings("## A ##\t\n\nx\n"), ["A"]);
+    assert_eq!(headings("## A #### \t \n\nx\n\n# B `c` #\t"), ["A", "B c"]);
+    assert_eq!(headings("## ##\t\n\nx\n"), [""; 0]);
+    // No closing sequences: one is no word of its own, one is escaped, one is code.
+    assert_eq!(headings("# C#\t\n\n# D \\#\t\n\n# E `#`\t\n"), ["C#", "D #", "E #"]);
+    assert_eq!(headings("# F ##\tG\t\n"), ["F ## G"]);
+}
+
+#[test]
+fn the_pieces_of_a_quoted_line_stay_in_their_quote() {
+    let line = "word-1.2.3 ".repeat(900);
+    for (before, marks) in [("> ", "> "), ("> > ", "> > "), (">", ">"), ("- > ", "  > ")] {
+        let text = format!("{before}```sh\n{marks}{line}\n{marks}```\n");
+        let chunks = cut(&text);
+        assert!(chunks.len() > 3, "{before}");
+        let mut joined = String::new();
+        for chunk in &chunks {
+            assert!(chunk.tokens as usize <= CHUNK_TOKENS_MAX);
+            for own in own_lines(chunk).iter().filter(|l| l.contains("word")) {
+                joined.push_str(own.strip_prefix(marks).unwrap_or_else(|| panic!("{own}")));
+            }
+            // Read alone it is one fence, and nothing but it.
+            let document = parse(chunk.text.as_bytes());
+            assert_eq!(document.warnings, [], "{}", chunk.text);
+        }
+        assert_eq!(joined, line, "{before}");
+    }
+}
+
+#[test]
+fn the_closing_fence_after_a_cut_line_stands_in_the_last_piece() {
+    let line = "word-1.2.3 ".repeat(500);
+    let chunks = cut(&format!("## B\n\n```\n{line}\n```\n\n## C\n\nx\n"));
+    let pieces = &chunks[..chunks.len() - 1];
+    assert!(pieces.len() > 2);
+    let lines: Vec<[u32; 2]> = pieces.iter().map(|c| c.lines).collect();
+    assert_eq!(lines[0], [1, 4]);
+    assert!(lines[1..lines.len() - 1].iter().all(|l| *l == [4, 4]), "{lines:?}");
+    assert_eq!(lines[lines.len() - 1], [4, 5]);
+    assert!(pieces.iter().all(|c| c.text.ends_with("\n```\n") && c.appended == 1));
+    assert_eq!(pieces[pieces.len() - 1].sections[0].lines, [4, 5]);
+    // A fence that is never closed has no such line.
+    let chunks = cut(&format!("```\n{line}\n"));
+    assert_eq!(chunks[chunks.len() - 1].lines, [2, 2]);
+}
+
+#[test]
+fn html_over_the_cap_is_html_in_each_piece() {
+    let rows: String = (0..400).map(|n| format!("# row {n} of some words\n\n")).collect();
+    let text = format!("## Dump\n\n<pre class=\"log\">\n{rows}</pre>\n\n## Next\n\nx\n");
+    let chunks = cut(&text);
+    assert_eq!(headings(&text), ["Dump", "Next"]);
+    let (last, pieces) = chunks.split_last().unwrap();
+    assert_eq!(last.heading_path, ["Next"]);
+    assert!(pieces.len() > 3);
+    for (n, chunk) in pieces.iter().enumerate() {
+        let alone = headings(&chunk.text);
+        assert_eq!(alone.iter().filter(|h| *h != "Dump").count(), 0, "{}", chunk.text);
+        assert!(chunk.text.contains("<pre class=\"log\">\n") && chunk.text.ends_with("</pre>\n"));
+        assert_eq!(chunk.repeated, u32::from(n > 0));
+        assert_eq!(chunk.appended, u32::from(n + 1 < pieces.len()));
+        assert!(chunk.tokens as usize <= CHUNK_TOKENS_MAX);
+    }
+    let kept: Vec<_> =
+        pieces.iter().flat_map(own_lines).filter(|l| l.starts_with("# row")).collect();
+    assert_eq!(kept.len(), 400);
+    // The same for a block that ends with an empty line, in a quote, and for one line over the cap.
+    let rows: String = (0..300).map(|n| format!("> <tr><td>\n> # {n}\n> </td></tr>\n")).collect();
+    for chunk in cut(&format!("> <table>\n{rows}> </table>\n")) {
+        assert_eq!(headings(&chunk.text), [""; 0], "{}", chunk.text);
+        assert!(chunk.text.starts_with("> <table>\n"), "{}", chunk.text);
+    }
+    let line = "word-1.2.3 <br> ".repeat(500);
+    for chunk in cut(&format!("<p>{line}</p>\n")) {
+        assert!(chunk.text.starts_with("<p>"), "{}", chunk.text);
+    }
+}
+
+#[test]
+fn a_blanked_comment_does_not_change_how_the_rest_is_read() {
+    let text = "## A\n\n<!-- x --> # no heading\n\npara\n<!-- y\ny --> tail\n===\n\n\
+                <!-- z -->~~~\nno fence\n\n> <!-- q --> ## none either\n\nb <!-- w --> # c\n\n\
+                <!-- v -->\n## B\n\nd\n";
+    assert_eq!(headings(text), ["A", "B"]);
+    let chunks = cut(text);
+    assert_eq!(chunks.len(), 2);
+    assert_eq!(headings(&chunks[0].text), ["A"], "{}", chunks[0].text);
+    assert_eq!(parse(chunks[0].text.as_bytes()).warnings, []);
+    for (hidden, shown) in [("x", "no heading"), ("y", "tail"), ("z", "~~~"), ("q", "## none")] {
+        assert!(!chunks[0].text.contains(&format!("<!-- {hidden}")), "{}", chunks[0].text);
+        assert!(chunks[0].text.contains(shown), "{}", chunks[0].text);
+    }
+    assert!(chunks[0].text.contains("\nb  # c\n"), "{}", chunks[0].text);
+    // What stands beside a comment is still searched for.
+    assert!(runbook_shared::markdown::plain(&chunks[0].text).prose.contains("no heading"));
+}

@@ -11,12 +11,16 @@ use crate::limits::GENERATIONS_KEPT;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The prefix of directories that are being written.
 const TMP_PREFIX: &str = ".tmp-";
 /// The prefix of links that are being written.
 const LINK_PREFIX: &str = "current.tmp-";
+/// How many files are synced or removed at a time.
+const DISK_THREADS: usize = 8;
 
 /// A generation that is being written; dropped, it is removed.
 pub struct Draft {
@@ -168,8 +172,7 @@ fn prune(data: &Path, current: &str) -> Result<(), PathError> {
     ids.sort(); // Ids start with their time.
     let surplus = (ids.len() + 1).saturating_sub(GENERATIONS_KEPT);
     for id in &ids[..surplus.min(ids.len())] {
-        let dir = generations.join(id);
-        fs::remove_dir_all(&dir).at("remove", &dir)?;
+        remove_tree(&generations.join(id))?;
     }
     Ok(())
 }
@@ -195,16 +198,53 @@ fn list(dir: &Path) -> Result<Vec<String>, PathError> {
         .collect()
 }
 
+/// Makes a directory and all beneath it durable.
 fn sync_tree(dir: &Path) -> Result<(), PathError> {
-    for entry in fs::read_dir(dir).at("list", dir)? {
-        let path = entry.at("list", dir)?.path();
-        if path.is_dir() {
-            sync_tree(&path)?;
-        } else {
-            File::open(&path).and_then(|f| f.sync_all()).at("sync", &path)?;
+    for_each(&tree(dir)?, |path| File::open(path).and_then(|f| f.sync_all()).at("sync", path))
+}
+
+/// Removes a directory and all beneath it.
+fn remove_tree(dir: &Path) -> Result<(), PathError> {
+    let files: Vec<PathBuf> =
+        tree(dir)?.into_iter().filter(|path| !path.is_dir() || path.is_symlink()).collect();
+    for_each(&files, |path| fs::remove_file(path).at("remove", path))?;
+    fs::remove_dir_all(dir).at("remove", dir)
+}
+
+/// Several at a time: such calls wait for the disk, and the file system commits at once what waits
+/// together.
+fn for_each(
+    paths: &[PathBuf],
+    act: impl Fn(&Path) -> Result<(), PathError> + Sync,
+) -> Result<(), PathError> {
+    let next = AtomicUsize::new(0);
+    let act_on_some = || {
+        while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
+            act(path)?;
         }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..DISK_THREADS.min(paths.len())).map(|_| scope.spawn(act_on_some)).collect();
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
+}
+
+/// All files and directories of a tree, itself among them.
+fn tree(dir: &Path) -> Result<Vec<PathBuf>, PathError> {
+    let (mut paths, mut pending) = (Vec::new(), vec![dir.to_owned()]);
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(&dir).at("list", &dir)? {
+            let entry = entry.at("list", &dir)?;
+            let is_dir = entry.file_type().at("examine", &entry.path())?.is_dir();
+            if is_dir { &mut pending } else { &mut paths }.push(entry.path());
+        }
+        paths.push(dir);
     }
-    sync_dir(dir)
+    Ok(paths)
 }
 
 /// Makes the entries of a directory durable.
