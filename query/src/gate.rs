@@ -1,3 +1,8 @@
 //! The gate: decides whether a passage may be shown as the answer.
 
+mod action;
+mod customer;
+mod lexicon;
 pub mod request;
+mod secret;
+mod words;

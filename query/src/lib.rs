@@ -19,6 +19,7 @@ pub mod gate;
 pub mod http;
 pub mod passage;
 pub mod reply;
+pub mod scan;
 pub mod server;
 pub mod service;
 pub mod snapshot;

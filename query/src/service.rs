@@ -2,7 +2,9 @@
 
 use crate::citation;
 use crate::engine::{self, Ask, Policy, Verdict};
+use crate::gate::request;
 use crate::reply::{Band, Citation, I_DO_NOT_KNOW, Provenance, Refusal, RefusalReason, Reply};
+use crate::scan::{self, Outcome, Scan};
 use crate::snapshot::{self, Repo, RepoState, Snapshot};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use runbook_shared::embed::{EmbedError, Embedder, ModelFiles, NO_EMBEDDER};
@@ -239,7 +241,7 @@ impl Service {
             k,
             explain: request.explain,
         };
-        let verdict = engine::answer(&corpora, &ask, self.policy())?;
+        let verdict = self.decide(&corpora, &ask, request.k)?;
         let verdict = self.guard(verdict, &corpora);
         let provenance = provenance(&snapshot, corpora.get(verdict.corpus), verdict.degraded);
         Ok(Reply {
@@ -255,6 +257,39 @@ impl Service {
             session,
             took_ms: (started.elapsed().as_secs_f64() * 1e6).round() / 1e3,
             explain: verdict.explain,
+        })
+    }
+
+    /// Answers by a scan of all documents where the question asks for one, else by the best sections.
+    fn decide(
+        &self,
+        corpora: &[Arc<Corpus>],
+        ask: &Ask<'_>,
+        k: Option<usize>,
+    ) -> Result<Verdict, AskError> {
+        let question = scan::question::recognise(ask.question.text());
+        let question = question.filter(|_| request::refuse(ask.question.text()).is_none());
+        let Some(question) = question else {
+            return Ok(engine::answer(corpora, ask, self.policy())?);
+        };
+        let scan = Scan { question: &question, scope: ask.scope, k };
+        let refuse =
+            |reason, message| engine::refuse_scanned(corpora, ask, self.policy(), reason, message);
+        Ok(match scan::run(corpora, &scan, &scan::text::read) {
+            Ok(Outcome::Found(found)) if self.policy().lets_pass(found.confidence) => {
+                found.verdict(ask.explain)
+            }
+            Ok(Outcome::Absent(message)) => refuse(RefusalReason::NoEvidence, message)?,
+            Ok(_) => {
+                let mut verdict = engine::answer(corpora, ask, self.policy())?;
+                verdict.route.insert(1, scan::STEP.to_owned());
+                verdict
+            }
+            Err(e) => {
+                tracing::error!("a document cannot be read: {e}");
+                let message = "not every document could be read, so nothing can be said of all of them; the nearest sections are listed";
+                refuse(RefusalReason::Degraded, message.to_owned())?
+            }
         })
     }
 
