@@ -14,7 +14,7 @@ use runbook_shared::retrieval::evidence::{self, NAMES, Signals};
 use runbook_shared::retrieval::model::{self, Model};
 use runbook_shared::retrieval::question::Question;
 use runbook_shared::retrieval::search::{self, Found, Search, made_with};
-use runbook_shared::score::{Confidence, ScoreFloor};
+use runbook_shared::score::{Bm25Score, Confidence, FusedScore, ScoreFloor};
 use rustc_hash::FxHashMap;
 use serde_json::json;
 use std::sync::Arc;
@@ -159,6 +159,27 @@ pub fn answer(
     Ok(engine.accept(best, confidence, route, explain))
 }
 
+/// Shows a section that is known otherwise than by searching for it, as sure as that is.
+///
+/// # Errors
+/// When an index cannot be read.
+pub fn show(
+    corpora: &[Arc<Corpus>],
+    ask: &Ask<'_>,
+    policy: &Policy,
+    (corpus, section): (usize, u32),
+    confidence: f32,
+) -> Result<Verdict, LexicalError> {
+    let degraded = !corpora.iter().all(|c| ask.vector.is_some_and(|v| made_with(c, v.1)));
+    let found = search(corpora, ask, policy)?;
+    let engine = Engine { corpora, ask, policy, found: &found, degraded };
+    let hit = found.hits.iter().find(|h| (h.corpus, h.section) == (corpus, section));
+    let hit = hit.copied().unwrap_or_else(|| unscored(corpus, section));
+    let route = ["request_gate", "passage"].map(str::to_owned).to_vec();
+    let explain = ask.explain.then(|| json!({"confidence": round4(confidence)}));
+    Ok(engine.accept(&hit, Confidence::new(confidence), route, explain))
+}
+
 /// Refuses what a scan of all documents did not find, or could not finish: with the sections that are
 /// nearest by retrieval.
 ///
@@ -236,7 +257,8 @@ impl Engine<'_> {
         explain: Option<serde_json::Value>,
     ) -> Verdict {
         let corpus = &self.corpora[best.corpus];
-        let shown = compose::compose(corpus, best.section, &self.found.terms[best.corpus]);
+        let terms = &self.found.terms[best.corpus];
+        let shown = compose::compose(corpus, best.section, self.ask.question.text(), terms);
         let passages = shown.warnings.iter().chain([&shown.main]).chain(&shown.following);
         let mut answer = passages.map(|(_, p)| p.text.as_str()).collect::<Vec<_>>().join("\n\n");
         let cite = |(section, passage): &(u32, Passage)| {
@@ -328,5 +350,22 @@ impl Engine<'_> {
             "request_gate": refused, "terms": terms,
             "arm": format!("{:?}", self.policy.arm), "ranker": self.policy.tuning.ranker.map(round4),
         })
+    }
+}
+
+/// A section that no arm has found.
+fn unscored(corpus: usize, section: u32) -> Hit {
+    Hit {
+        corpus,
+        section,
+        bm25: Bm25Score(0.0),
+        cosine: None,
+        heading_cosine: None,
+        body_cosine: None,
+        coverage: 0.0,
+        heading_coverage: 0.0,
+        page_bm25: 0.0,
+        page_cosine: 0.0,
+        fused: FusedScore(0.0),
     }
 }

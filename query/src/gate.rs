@@ -6,3 +6,5 @@ mod lexicon;
 pub mod request;
 mod secret;
 mod words;
+
+pub(crate) use lexicon::is_deed;

@@ -119,6 +119,11 @@ pub fn run(
     read: &dyn Fn(&Generation, &DocumentRecord) -> io::Result<String>,
 ) -> io::Result<Outcome> {
     let (question, beneath) = beneath(corpora, scan.question);
+    if let (None, Some((path, inner))) = (&beneath, &question.beneath)
+        && inner.want == question.want
+    {
+        return Ok(Outcome::Absent(format!("no document is `{path}` or lies beneath it")));
+    }
     let pages = pages(corpora, scan.scope, beneath.as_deref(), read)?;
     let scanner = Scanner { scan, pages: &pages, several: corpora.len() > 1, beneath };
     Ok(match &question.want {

@@ -1,6 +1,7 @@
 //! What a refusal says: the reason, what was searched, and the nearest sections.
 
 use super::{Engine, Verdict};
+use crate::passage::preview;
 use crate::reply::{Band, I_DO_NOT_KNOW, Nearest, Refusal, RefusalReason, Searched};
 use runbook_shared::chunk::innermost;
 use runbook_shared::limits::SEARCHED_MAX;
@@ -39,8 +40,6 @@ impl Engine<'_> {
     fn nearest(&self, hit: &Hit) -> Nearest {
         let passage = self.passage(hit).0;
         let citation = self.cite(hit, &passage);
-        let preview: Vec<&str> =
-            passage.text.lines().filter(|l| !l.trim().is_empty()).take(2).collect();
         Nearest {
             path: citation.path,
             heading: citation.heading,
@@ -48,7 +47,7 @@ impl Engine<'_> {
             url: citation.url,
             bm25: hit.bm25.0,
             cosine: hit.cosine.map(|c| c.0),
-            preview: preview.join("\n").chars().take(240).collect(),
+            preview: preview(&passage),
         }
     }
 

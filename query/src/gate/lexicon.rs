@@ -148,7 +148,7 @@ const FIRST_NAMES: &str = "anna anne maria marie john james peter paul mark marc
     gary larry scott gregory joshua dennis jerry tyler zoe grace hannah abigail amelia ella chloé";
 
 /// A verb of [`DEEDS`], or one that is a typing error away from a long one.
-pub(super) fn is_deed(word: &str) -> bool {
+pub(crate) fn is_deed(word: &str) -> bool {
     list(DEEDS, word)
         || (word.len() >= 5
             && word.bytes().all(|b| b.is_ascii_lowercase())

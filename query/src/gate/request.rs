@@ -18,15 +18,16 @@ use crate::reply::RefusalReason;
 
 /// The longest text that is read as something a person typed, in bytes.
 const TYPED_BYTES_MAX: usize = 500;
-/// The most lines of it.
+/// The most lines of it; of more, the first alone is what a person may have put above a paste.
 const TYPED_LINES_MAX: usize = 4;
 
 /// The reason to refuse a question by its wording alone.
 #[must_use]
 pub fn refuse(question: &str) -> Option<RefusalReason> {
     // A pasted alert or log is evidence, not a request: only what a person would type is judged.
-    let lines = question.lines().filter(|l| !l.trim().is_empty());
-    let typed: Vec<&str> = lines.take(TYPED_LINES_MAX).filter(|l| !is_pasted(l)).collect();
+    let lines: Vec<&str> = question.lines().filter(|l| !l.trim().is_empty()).collect();
+    let judged = if lines.len() > TYPED_LINES_MAX { 1 } else { lines.len() };
+    let typed: Vec<&str> = lines[..judged].iter().copied().filter(|l| !is_pasted(l)).collect();
     let typed = typed.join(" ");
     if typed.len() > TYPED_BYTES_MAX {
         return None;
@@ -71,8 +72,9 @@ pub(super) fn asks_for_a_way(s: &Sentence) -> bool {
             && s.clause(&["*@adverb", "@deed"]).is_none()
         || s.has(&["what|which", "happens|should|must|needs|steps|precautions"])
         || s.clause(&["what|which", "do|does", "i|we", "do|need|check|have"]).is_some()
-        || s.clause(&["can|could|may|should|must|do|am|shall|does|would", "i|we|it", "_"]).is_some()
+        || s.clause(&["can|could|may|should|must|am|shall|does|would", "i|we|it", "_"]).is_some()
             && !s.has(&["can|could|may", "i|we", "?please|just", "have|get|see|know"])
+        || s.clause(&["do", "i|we|they", "_"]).is_some()
         || s.clause(&["is|are", "it|there|we|i"]).is_some()
 }
 

@@ -176,6 +176,11 @@ static BENEATH: LazyLock<Regex> = LazyLock::new(|| {
         .expect("a test compiles it")
 });
 
+static NOUN_BENEATH: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)^(?P<a>.*?\b(?:runbooks|pages|documents|docs|files|playbooks|articles|guides|sections))\s+(?:in|under|below|beneath|within)\s+(?:the\s+)?(?P<p>[\w.-]+(?:/[\w.-]+)+|[\w.-]+)/?\s+(?P<b>(?:folder|directory)?\b.+)$")
+        .expect("a test compiles it")
+});
+
 /// The longest question that is read this way, in bytes.
 const QUESTION_BYTES_MAX: usize = 300;
 /// The most words of a subject.
@@ -190,6 +195,17 @@ pub fn recognise(question: &str) -> Option<ScanQuestion> {
         return None;
     }
     let text = tidy(question);
+    let noun = NOUN_BENEATH.captures(&text).and_then(|c| {
+        let (path, rest) = (c.name("p")?.as_str(), c.name("b")?.as_str());
+        let cut = rest.trim_start_matches("folder ").trim_start_matches("directory ");
+        let looks =
+            path.contains('/') || text.contains(&format!("{path}/")) || cut.len() < rest.len();
+        let inner = looks.then(|| parse(&format!("{} {cut}", &c["a"]))).flatten()?;
+        Some((path.to_owned(), Box::new(inner)))
+    });
+    if let Some((path, inner)) = noun {
+        return Some(ScanQuestion { beneath: Some((path, inner.clone())), ..*inner });
+    }
     let beneath = BENEATH.captures(&text).and_then(|c| {
         let (rest, path) = (c.name("q")?.as_str(), c.name("p")?.as_str());
         let looks = path.contains('/') || c.name("d").is_some();

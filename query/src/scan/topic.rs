@@ -90,7 +90,12 @@ fn titled<'a>(page: &'a Page<'a>, terms: &[Term]) -> Option<Match<'a>> {
         })
     };
     if holds(&[&document.title]) {
-        return Some(Match { heading: Some(document.title.clone()), ..Match::whole(page) });
+        // Before those with a heading alone.
+        return Some(Match {
+            heading: Some(document.title.clone()),
+            count: 1,
+            ..Match::whole(page)
+        });
     }
     let mut trail: Vec<(u8, &str)> = Vec::new();
     for heading in &document.headings {

@@ -2,5 +2,8 @@
 
 mod ask;
 mod daemon;
+mod follow_up;
+mod gate;
 mod guard;
+mod scan;
 mod support;
