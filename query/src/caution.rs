@@ -260,7 +260,7 @@ fn label(lead: &str) -> Option<&str> {
 fn is_label_end(rest: &str) -> bool {
     let mark = rest.trim_start_matches(' ');
     mark.is_empty()
-        || mark.starts_with([':', '!', '*', '_', ']', '—', '–', '\n', '"', ')', '⚠'])
+        || mark.starts_with([':', '!', '*', '_', ']', '—', '–', '\n', '"', ')', '⚠', '<'])
         || mark.starts_with("- ")
         || rest.starts_with(". ")
 }

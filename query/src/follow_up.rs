@@ -178,7 +178,11 @@ fn pronoun(text: &str) -> Option<usize> {
                             ]
                             .contains(&n)
                     });
-                !relative && next.is_none_or(|n| !["the", "a", "an", "our", "we", "i"].contains(&n))
+                !relative
+                    && next.is_none_or(|n| {
+                        !["the", "a", "an", "our", "we", "i", "there", "it", "they", "you", "this"]
+                            .contains(&n)
+                    })
             }
             "one" | "ones" => {
                 ["which", "other", "second", "first", "last", "that", "this"].contains(&before)
@@ -186,8 +190,8 @@ fn pronoun(text: &str) -> Option<usize> {
             _ => false,
         }
     })?;
-    let explained = words[..at].iter().filter(|w| is_content(w)).count();
-    (explained <= 1).then_some(at)
+    let count = |words: &[&str]| words.iter().filter(|w| is_content(w)).count();
+    (count(&words[..at]) <= 1 && count(&words[at + 1..]) <= 2).then_some(at)
 }
 
 /// What a follow-up may mean after a question, the likeliest first; none where that question says
@@ -332,6 +336,8 @@ mod tests {
             "so how do I restart nginx",
             "what happens when the disk is full",
             "drain a node and then reboot",
+            "where did they find the heart of the ocean",
+            "i heard that there is a standby",
             "which unit opens 8080",
         ] {
             assert_eq!(form(question), None, "{question}");

@@ -335,7 +335,10 @@ fn needed(s: &Sentence) -> bool {
             let is_kind =
                 s.words[at..end].iter().all(|w| is_in(w, "secret|secrets|token|tokens|keys"));
             let det = s.words[from..at].iter().any(|w| is_in(w, "the|our|your|my|that|his|all"));
-            !other && near(s, from, at) && (det || !is_kind) && !tail_is_no_value(s, end)
+            !other
+                && near(s, from, at)
+                && ((det && s.has(&["@polite"])) || !is_kind)
+                && !tail_is_no_value(s, end)
         })
 }
 

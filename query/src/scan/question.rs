@@ -155,7 +155,7 @@ static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
         Topic,
     ));
     forms.push(form(format!(r"any\ {paper}\ {about}\ (?:how\ (?:to|we)\ )?{s}"), Documents, Topic));
-    forms.push(form(format!(r"(?:{have}\ )?(?:anything|something|any\ info|any\ information|any\ notes|info)\ (?:at\ all\ |here\ |written\ |in\ here\ |in\ the\ (?:docs|runbooks|repo)\ )?(?:on|about|for|regarding|covering|mentioning|concerning|related\ to)\ (?:how\ (?:to|we)\ )?{s}"), Documents, Loose));
+    forms.push(form(format!(r"(?:{have}\ (?:anything|something|any\ info|any\ information|any\ notes|info)|anything|any\ info|any\ notes)\ (?:at\ all\ |here\ |written\ |in\ here\ |in\ the\ (?:docs|runbooks|repo)\ )?(?:on|about|for|regarding|covering|mentioning|concerning|related\ to)\ (?:how\ (?:to|we)\ )?{s}"), Documents, Loose));
     forms
 });
 
@@ -417,6 +417,7 @@ mod tests {
             "the page mentions a port, which one",
             "which hosts run redis",
             "list users in postgres",
+            "tell me something about the mail relay",
             "count rows in a table",
         ] {
             assert_eq!(recognise(question), None, "{question}");

@@ -1,6 +1,7 @@
 //! Tests of the query crate and program, in one binary.
 
 mod ask;
+mod caution;
 mod daemon;
 mod follow_up;
 mod gate;
