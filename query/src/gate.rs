@@ -2,6 +2,7 @@
 
 mod action;
 mod customer;
+mod imperative;
 mod lexicon;
 pub mod request;
 mod secret;

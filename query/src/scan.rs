@@ -3,6 +3,8 @@
 //! Every document of the scope is read and searched, so that the count is the count, and "none" means
 //! none. What was matched, and how, stands in the answer; each document of the list is cited.
 
+mod forms;
+mod place;
 pub mod question;
 pub mod subject;
 pub mod text;
@@ -10,8 +12,8 @@ mod topic;
 
 use crate::citation;
 use crate::engine::Verdict;
-use crate::passage::Passage;
 use crate::reply::{Band, Citation};
+use place::{first_line, line_of, passage, quote};
 use question::{ScanQuestion, Unit, Want};
 use runbook_shared::chunk::DocumentRecord;
 use runbook_shared::generation::Generation;
@@ -24,8 +26,6 @@ use std::io;
 use std::sync::Arc;
 use subject::{Places, Subject};
 
-/// The longest quote of a citation, in characters.
-const QUOTE_CHARS_MAX: usize = 240;
 /// How sure a list is whose words stand exactly as they were asked for.
 const EXACT: f32 = 1.0;
 /// How sure it is where other inflections count.
@@ -189,7 +189,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn everything(&self, question: &ScanQuestion) -> Outcome {
-        let all: Vec<Match<'a>> = self.pages.iter().map(|p| Match::whole(p)).collect();
+        let all: Vec<Match<'a>> = self.pages.iter().map(Match::whole).collect();
         let head = match question.unit {
             Unit::Sections => {
                 let sections = all.iter().map(|m| m.page.document.headings.len()).sum();
@@ -363,49 +363,6 @@ impl<'a> Match<'a> {
             sections: sections.len(),
         }
     }
-}
-
-fn passage(quote: String, lines: [u32; 2]) -> Passage {
-    Passage { text: quote.clone(), quote, lines, weight: 0.0 }
-}
-
-/// The first line of a section that says something, as a passage of it.
-fn first_line(generation: &Generation, number: u32) -> Option<(u32, Passage)> {
-    let (chunk, section) = generation.section(number);
-    let repeated = if section.start == 0 { chunk.repeated as usize } else { 0 };
-    let lines = chunk.section_text(section).lines().skip(repeated);
-    let (line, text) = (section.lines[0]..=section.lines[1])
-        .zip(lines)
-        .find(|(_, l)| l.chars().any(char::is_alphanumeric))?;
-    let quote: String = text.chars().take(QUOTE_CHARS_MAX).collect();
-    Some((number, passage(quote.trim().to_owned(), [line, line])))
-}
-
-/// The 1-based line of a byte.
-fn line_of(text: &str, at: usize) -> u32 {
-    let before = text.as_bytes().get(..at).unwrap_or_default();
-    u32::try_from(before.iter().filter(|b| **b == b'\n').count())
-        .unwrap_or(u32::MAX)
-        .saturating_add(1)
-}
-
-/// The lines of a range; of a long line, what stands around it.
-fn quote(text: &str, start: usize, end: usize) -> String {
-    let from = text[..start].rfind('\n').map_or(0, |at| at + 1);
-    let to = text[end..].find('\n').map_or(text.len(), |at| end + at);
-    let line = text[from..to].trim();
-    if line.chars().count() <= QUOTE_CHARS_MAX {
-        return line.to_owned();
-    }
-    let mut first = start.saturating_sub(QUOTE_CHARS_MAX / 2).max(from);
-    while !text.is_char_boundary(first) {
-        first += 1;
-    }
-    let mut last = (end + QUOTE_CHARS_MAX / 2).min(to);
-    while !text.is_char_boundary(last) {
-        last -= 1;
-    }
-    text[first..last].trim().to_owned()
 }
 
 fn counted(n: usize, what: &str) -> String {

@@ -39,10 +39,13 @@ fn is_someone(s: &Sentence, at: usize) -> bool {
         return true;
     }
     let owner = |w: &str| is_in(w, "@person|@record|account|supplier|ticket");
-    let numbered = is_in(word, "@id")
-        && (owner(before(1))
-            || is_in(before(1), "id|number") && (owner(before(3)) || owner(before(4)))
-            || is_in(before(1), "number|id|#|named|called") && owner(before(2)));
+    let digit = word.chars().all(|c| c.is_ascii_digit())
+        && is_in(before(1), "customer|client|order|invoice|tenant");
+    let numbered = digit && !word.is_empty()
+        || is_in(word, "@id")
+            && (owner(before(1))
+                || is_in(before(1), "id|number") && (owner(before(3)) || owner(before(4)))
+                || is_in(before(1), "number|id|#|named|called") && owner(before(2)));
     let handle = is_in(before(1), "user|customer|tenant|client|guest|account|member|named|called")
         && word.len() > 2
         && (word.contains('_')
@@ -144,17 +147,22 @@ fn about_someone(s: &Sentence) -> bool {
     let titled = at > 0 && is_in(&s.words[at - 1], "mr|mrs|ms|miss|herr|frau|dr");
     let named = (titled || is_in(&s.words[at], "@name"))
         && !s.has(&["customer|client|user|guest|patient|member|tenant|employee|account", "@name"]);
-    let business = s.has(&["@private|account|subscription|invoice|order|buy|bought|paid|booking|record|records|login|customer|data|profile|ticket|tickets|plan|chat|orders|live|lives"]);
+    let business = s.has(&["@private|account|subscription|invoice|order|buy|bought|paid|booking|record|records|login|customer|data|profile|ticket|tickets|plan|chat|orders|live|lives|us"]);
     if named && !business {
         return false;
     }
+    // A phrase without a verb: what is wanted is not the word that names the owner.
+    let attribute = (0..s.words.len()).any(|n| {
+        let one = is_in(&s.words[n], "@private|name|names|status|details|data|history|information|record|records|payments|payment|plan|spend|login|logins|tracking|invoice|subscription|transactions|profile|chats|messages|tickets|usage|ip");
+        one && n != at && n + 1 != at
+    });
     let deed = s.clause(&["*@adverb", "@deed"]).is_some()
         && s.clause(&["*@adverb", "@hand|log|open|pull|get"]).is_none();
     let technical = s.has(&["error|exception|unauthorized|authorized|denied|limit|limits|timeout|failing|unit|service|port|process|systemd|pod|container|run|runs|owns"]);
     !deed
         && !technical
         && ((asks(s) && (personal || !is_in(&s.words[at], "@done")))
-            || (open && personal && phrase))
+            || (open && attribute && phrase))
 }
 
 /// "invoice of Contoso", "support tickets of Globex": a record, and a name with a capital.

@@ -9,8 +9,18 @@
 //! box, and counts as a request only with a sign of a person at the other end: a courtesy, an urgency,
 //! a beneficiary, a pronoun for a thing just named, or a target that no runbook is written for.
 //!
-//! Where a sentence can be read both ways it is let through: evals/fit/requests-train.jsonl holds the
-//! utterances that the rules were made on, and a third of them held out.
+//! Where a sentence can be read both ways it is let through, for a runbook may answer it:
+//!
+//! - "restart nginx on web-2", "do we fail over?" and "can redis be restarted?" are questions; "just
+//!   restart nginx on web-2", "restart it now" and "can you restart redis" are not.
+//! - "i need to rotate the key" wants the way; "i need the key rotated" wants the deed.
+//! - "get the argocd admin password" is how one gets it; "give me the argocd admin password" is not.
+//! - The default user, a public key, a secret's name, age, place, owner, length and policy are facts.
+//! - "which customers are on the old plan" may stand in a runbook; "which customers ordered yesterday"
+//!   cannot. "list users in postgres" is a command; "list the users with their emails" is not.
+//! - "order 88123 is stuck" is a symptom; "status of order 88123" is a customer's affair.
+//!
+//! evals/fit/requests-train.jsonl holds the utterances that the rules were made on.
 
 use super::words::{Sentence, sentences};
 use super::{action, customer, secret};
@@ -61,7 +71,7 @@ fn is_pasted(line: &str) -> bool {
 
 /// True for a sentence that asks for a way, a place, a time, a reason or a rule.
 pub(super) fn asks_for_a_way(s: &Sentence) -> bool {
-    let how = s.find(&["how"]).is_some_and(|at| !s.words.get(at + 1).is_some_and(|w| w == "about"));
+    let how = s.find(&["how"]).is_some_and(|at| s.words.get(at + 1).is_none_or(|w| w != "about"));
     how || s.has(&["step|steps|procedure|procedures|runbook|runbooks|playbook|playbooks|docs|documentation|guide|guides|instructions|checklist|policy|policies|tutorial|example|examples|howto|how-to|meaning"])
         || s.has(&["command|commands|way|ways|method|script|process|rule|rules|query", "to|for|that", "?the|a|an|@doing|@deed|_"])
             && !s.has(&["for", "me|us"])

@@ -32,6 +32,7 @@ pub(super) fn asked(all: &[Sentence], open: &[&Sentence]) -> bool {
                 || bare(s)
                 || guessed(s)
                 || place_of_value(s)
+                || reaches(s)
                 || (named && referred(s, all.len() > 1))
         })
 }
@@ -45,7 +46,7 @@ const KINDS: &str = "api|access|private|secret|signing|encryption|decryption|ssh
 /// Kinds of keys that are not secret, though they look it.
 const HARMLESS: &str = "public|primary|foreign|sort|partition|cache|routing|hot|config|redis|map|shortcut|object|s3|composite|error|exit|status|source|country|http|response|return|zip|qr";
 /// What a value is asked to be worth: as a noun after a secret it takes its place as the head.
-const NO_VALUE: &str = "called|named|stored|kept|meant|based|rotated|supposed|needed|required|allowed|protected|set|for?|valid|expire|expires|expired|about|made|good|generated|encrypted|hashed|managed|look|mean|work|do|does";
+const NO_VALUE: &str = "called|named|stored|kept|meant|based|rotated|supposed|needed|required|allowed|protected|for?|valid|expire|expires|expired|about|made|good|generated|encrypted|hashed|managed|look|mean|work|do|does";
 
 /// Ends of the noun phrases whose head is a secret, each with the index of its head's first word.
 fn heads(s: &Sentence) -> impl Iterator<Item = (usize, usize)> + '_ {
@@ -53,7 +54,7 @@ fn heads(s: &Sentence) -> impl Iterator<Item = (usize, usize)> + '_ {
         let end = secret_at(&s.words, at)?;
         // Another noun after it is the head: "password policy", "token lifetime", "secret name".
         let last = s.words.get(end).is_none_or(|w| {
-            is_in(w, "@prep|'s|value|values|is|are|was|has|right|once|straight") || w.contains('@')
+            is_in(w, "@prep|value|values|is|are|was|has|right|once|straight") || w.contains('@')
         });
         let called = s.words[at] == "secret" && s.words.get(end).is_some_and(|w| w.contains('-'));
         (last || called || (end == at + 1 && is_secret_file(&s.words[at]))).then_some((at, end))
@@ -122,7 +123,7 @@ fn is_secret_file(word: &str) -> bool {
         || name.starts_with(".env.")
         || is_in(
             name,
-            "secrets.yml|secrets.yaml|secrets.json|credentials.json|id_rsa|id_ed25519|id_ecdsa|kubeconfig|.pgpass|.netrc|.htpasswd|.npmrc",
+            ".my.cnf|secrets.yml|secrets.yaml|secrets.json|credentials.json|id_rsa|id_ed25519|id_ecdsa|kubeconfig|.pgpass|.netrc|.htpasswd|.npmrc",
         )
         || [".key", ".p12", ".pfx", ".jks", ".kdbx"]
             .iter()
@@ -169,8 +170,9 @@ fn what_is(s: &Sentence) -> bool {
     {
         return true;
     }
-    let Some(from) =
-        s.clause(&["?and", "?tell|say|know", "?me|us", "what|which", "is|are|was|were"])
+    let Some(from) = s
+        .clause(&["?and", "?tell|say|know", "?me|us", "what|which", "is|are|was|were"])
+        .or_else(|| s.clause(&["how|what", "about"]))
     else {
         return false;
     };
@@ -203,14 +205,15 @@ fn what_is(s: &Sentence) -> bool {
 fn which(s: &Sentence) -> bool {
     let asked = s.clause(&[
         "what|which",
-        "?admin|root|database|api|access|ssh|vpn|wifi|deploy",
+        "?admin|root|database|api|access|ssh|vpn|wifi|deploy|username|user|login",
+        "?and",
         "password|passphrase|pin|credentials|passcode|login|key|token|secret",
         "do|does|did|should|must|can|is|has",
     ]);
-    let is_strict =
-        s.clause(&["what|which", "?_", "password|passphrase|pin|credentials|passcode"]).is_some();
-    let taken =
-        s.has(&["use|have|type|enter|need|log|set|get|using"]) && !s.has(&["policy|rules|if"]);
+    let is_strict = s
+        .clause(&["what|which", "?_", "?and", "password|passphrase|pin|credentials|passcode"])
+        .is_some();
+    let taken = s.has(&["use|have|type|enter|log|set|get|using"]) && !s.has(&["policy|rules|if"]);
     let typed = s.clause(&["what", "do|should|must", "i|we", "type|enter|use|put"]).is_some()
         && s.has(&["as|for", "?the|my", "?_", "password|passphrase|pin|secret|key"]);
     (asked.is_some() && taken && (is_strict || s.has(&["paste|copy|send|show", "it|them|me"])))
@@ -234,6 +237,18 @@ fn handed(s: &Sentence) -> bool {
         "?to",
         "know|have|remember",
     ]);
+    let known = known.or_else(|| {
+        s.clause(&[
+            "?is",
+            "?there",
+            "any",
+            "chance|way",
+            "?that",
+            "you|someone",
+            "?could|can|still",
+            "have|know|share|send|give|tell",
+        ])
+    });
     let order =
         s.clause(&["*@adverb", "?let|may", "?me|us", "@hand|see|have|list"]).or_else(|| {
             s.find(&["and|then|,|about|please", "?just|you|please", "?you", "@hand"]).and_then(
@@ -382,6 +397,20 @@ fn place_of_value(s: &Sentence) -> bool {
     })
 }
 
+/// "whisper the root password to me": whatever the verb, it is to reach the asker.
+fn reaches(s: &Sentence) -> bool {
+    s.find(&["to", "me|us"]).is_some_and(|to| {
+        heads(s).any(|(at, end)| {
+            end <= to
+                && at >= 2
+                && is_in(&s.words[at - 1], "the|our|your|root|admin|database|vpn|wifi|master")
+                && !s.words[..at]
+                    .iter()
+                    .any(|w| is_in(w, "is|was|are|need|belongs|assigned|available|new|how|who"))
+        })
+    })
+}
+
 /// A secret was named, and now it is asked for: "i forgot it, what is it", "send it over".
 fn referred(s: &Sentence, apart: bool) -> bool {
     let what = s.closes(&["what|which", "?one", "is|are", "it|they|that", "?please"])
@@ -392,7 +421,9 @@ fn referred(s: &Sentence, apart: bool) -> bool {
         "it|them",
         "?to|over|again|here|please|now|out|me|@prep",
     ]);
-    let show = s.closes(&["show|tell|send|give", "me|us"]) && !apart;
+    let copy =
+        s.has(&["send|give|get|email|dm", "me|us", "a|the|another", "?new|fresh|second", "copy"]);
+    let show = copy || s.closes(&["show|tell|send|give", "me|us"]) && !apart;
     let remind = s.has(&["look", "it|them", "up"]) || s.closes(&["remind", "me|us", "?please"]);
     what || send || show || remind
 }

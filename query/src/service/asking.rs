@@ -250,16 +250,18 @@ fn scan_of_another(form: &Form, previous: &str) -> Option<String> {
 
 /// The verdict of a question that the gate refuses once it is completed.
 fn refused_as(verdict: Verdict, reason: RefusalReason) -> Verdict {
-    let refusal = verdict.refusal.map_or_else(
-        || Refusal { reason, message: String::new(), searched: Vec::new(), nearest: Vec::new() },
-        |r| r,
-    );
+    let (searched, nearest) = verdict.refusal.map(|r| (r.searched, r.nearest)).unwrap_or_default();
     Verdict {
         answer: I_DO_NOT_KNOW.into(),
         band: if verdict.band == Band::Answer { Band::Closest } else { verdict.band },
         citations: Vec::new(),
         related: Vec::new(),
-        refusal: Some(Refusal { reason, message: reason.explanation().to_owned(), ..refusal }),
+        refusal: Some(Refusal {
+            reason,
+            message: reason.explanation().to_owned(),
+            searched,
+            nearest,
+        }),
         ..verdict
     }
 }

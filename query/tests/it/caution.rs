@@ -99,7 +99,7 @@ fn shown(corpus: &Corpus, path: &str, heading: &str, question: &str) -> Shown {
         .filter(|n| {
             corpus.generation.section(*n).1.heading_path.last().is_some_and(|h| h == heading)
         })
-        .last()
+        .next_back()
         .unwrap_or_else(|| panic!("{path} has no {heading}"));
     let asked = Question::parse(question).unwrap();
     let shown = compose::compose(corpus, section, question, &arms::look_up(&asked, corpus));
@@ -174,7 +174,7 @@ fn sections_of_prerequisites_before_it_are_shown() {
     tree.push_str(&format!("//- e1.md\n# Page\n\n## Calibrate the frobnicator\n\n{COMMAND}\n## Warning signs of wear\n\nHEED\n"));
     let fixture = Fixture::lexical(&tree);
     let corpora = fixture.service().snapshot().corpora();
-    for n in 0..headings.len() {
+    for (n, heading) in headings.iter().enumerate() {
         for place in ["c", "d"] {
             let shown = shown(
                 &corpora[0],
@@ -182,7 +182,7 @@ fn sections_of_prerequisites_before_it_are_shown() {
                 "Calibrate the frobnicator",
                 "calibrate the frobnicator",
             );
-            assert!(warned(&shown), "{place}: {}", headings[n]);
+            assert!(warned(&shown), "{place}: {heading}");
         }
     }
     for page in ["e0.md", "e1.md"] {
