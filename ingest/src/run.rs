@@ -219,7 +219,7 @@ fn locked(
     clock.stage("model");
     std::thread::scope(|scope| {
         // The model is made ready while the source is read.
-        let loading = model.map_or(Loading::Ready(None), |model| {
+        let loading = model.map_or(Loading::Ready(Box::new(None)), |model| {
             let sessions = std::thread::available_parallelism().map_or(1, usize::from);
             Loading::Thread(scope.spawn(move || model.load(&config.places, sessions)))
         });
@@ -244,7 +244,7 @@ fn locked(
 /// The model while a thread makes it ready, and then; none without an embedder.
 enum Loading<'scope> {
     Thread(ScopedJoinHandle<'scope, Result<OnnxEmbedder, EmbedError>>),
-    Ready(Option<OnnxEmbedder>),
+    Ready(Box<Option<OnnxEmbedder>>),
 }
 
 impl Loading<'_> {
@@ -253,7 +253,7 @@ impl Loading<'_> {
             Self::Thread(thread) => {
                 thread.join().unwrap_or_else(|panic| resume_unwind(panic)).map(Some)
             }
-            Self::Ready(embedder) => Ok(embedder),
+            Self::Ready(embedder) => Ok(*embedder),
         }
     }
 }

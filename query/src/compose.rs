@@ -5,6 +5,9 @@
 //! prerequisite in the section, in an earlier part of it, or in a section above it is always shown
 //! before the commands that it is about.
 
+mod overview;
+
+use crate::caution::heading_warns;
 use crate::passage::{self, Passage};
 use runbook_shared::markdown::{BlockKind, blocks};
 use runbook_shared::retrieval::arms::LookedUp;
@@ -13,7 +16,9 @@ use runbook_shared::retrieval::corpus::Corpus;
 /// A procedure of at most this many characters is shown whole.
 const PROCEDURE_CHARS_MAX: usize = 8000;
 /// Warnings from above that are shown.
-const WARNINGS_MAX: usize = 4;
+const WARNINGS_MAX: usize = 6;
+/// Their characters, save the first one's.
+const WARNING_CHARS_MAX: usize = 2400;
 
 /// Passages in the order in which they are shown; each belongs to a section.
 #[derive(Clone, Debug)]
@@ -28,9 +33,9 @@ pub struct Shown {
     pub more_steps: Option<(usize, u32)>,
 }
 
-/// Chooses what is shown of a section.
+/// Chooses what is shown of a section; `question` is its wording, which says whether a fact is asked for.
 #[must_use]
-pub fn compose(corpus: &Corpus, section: u32, terms: &[LookedUp]) -> Shown {
+pub fn compose(corpus: &Corpus, section: u32, question: &str, terms: &[LookedUp]) -> Shown {
     let (chunk, own) = corpus.generation.section(section);
     let parts = parts(corpus, section);
     let is_procedure = parts.len() > 1
@@ -43,22 +48,67 @@ pub fn compose(corpus: &Corpus, section: u32, terms: &[LookedUp]) -> Shown {
         let warnings = warnings.into_iter().map(|w| (section, w)).collect();
         Shown { main: (section, main), warnings, following: Vec::new(), more_steps: None }
     };
-    if acts(&shown.main.1.text) {
+    if !is_procedure && !acts(&shown.main.1.text) {
+        shown.following = overview::procedure_of(corpus, section, question, terms);
+    }
+    let acting = std::iter::once(&shown.main).chain(&shown.following).find(|(_, p)| acts(&p.text));
+    if let Some(at) = acting.map(|(number, _)| *number) {
         let earlier = parts.iter().copied().take_while(|p| *p < shown.main.0);
-        let mut above: Vec<(u32, Passage)> = ancestors(corpus, section)
-            .into_iter()
-            .chain(earlier)
-            .flat_map(|number| {
-                let (chunk, section) = corpus.generation.section(number);
-                passage::warnings(chunk, section).into_iter().map(move |w| (number, w))
-            })
-            .filter(|(_, w)| !shown.main.1.text.contains(&w.text))
-            .take(WARNINGS_MAX)
+        let shown_text: Vec<&str> = std::iter::once(&shown.main)
+            .chain(&shown.following)
+            .chain(&shown.warnings)
+            .map(|(_, p)| p.text.as_str())
             .collect();
+        let mut size = 0;
+        let mut above: Vec<(u32, Passage)> = Vec::new();
+        for (number, warning) in above_of(corpus, at, earlier) {
+            let known = shown_text.iter().any(|t| t.contains(&warning.text))
+                || above.iter().any(|(_, w)| w.text.contains(&warning.text));
+            size += warning.text.len();
+            if !known
+                && above.len() < WARNINGS_MAX
+                && (size <= WARNING_CHARS_MAX || above.is_empty())
+            {
+                above.push((number, warning));
+            }
+        }
         above.append(&mut shown.warnings);
         shown.warnings = above;
     }
     shown
+}
+
+/// Warnings above a section: of the sections over it, of earlier parts of it, and sections of nothing
+/// else ("Prerequisites") that stand before it under the same headings.
+fn above_of(
+    corpus: &Corpus,
+    section: u32,
+    earlier: impl Iterator<Item = u32>,
+) -> Vec<(u32, Passage)> {
+    let (chunk, own) = corpus.generation.section(section);
+    let mut above: Vec<(u32, Passage)> = Vec::new();
+    for number in corpus.generation.scope(&chunk.path).filter(|n| *n < section) {
+        let (chunk, other) = corpus.generation.section(number);
+        let Some((heading, parents)) = other.heading_path.split_last() else { continue };
+        let beside = own.heading_path.starts_with(parents)
+            && !own.heading_path.starts_with(&other.heading_path);
+        if beside && heading_warns(heading) && says_something(chunk.section_text(other)) {
+            above.push((number, passage::titled(chunk, other)));
+        }
+    }
+    let over = ancestors(corpus, section).into_iter().chain(earlier);
+    let cautions = over.flat_map(|number| {
+        let (chunk, section) = corpus.generation.section(number);
+        passage::warnings(chunk, section).into_iter().map(move |w| (number, w))
+    });
+    let mut all: Vec<(u32, Passage)> = cautions.chain(above).collect();
+    all.sort_by_key(|(number, p)| (*number, p.lines[0]));
+    all
+}
+
+/// True for more than a heading.
+fn says_something(text: &str) -> bool {
+    blocks(text).iter().any(|b| b.kind != BlockKind::Heading)
 }
 
 /// True when a passage tells what to do: it has code or numbered steps.
@@ -66,7 +116,7 @@ fn acts(text: &str) -> bool {
     blocks(text)
         .iter()
         .any(|b| matches!(b.kind, BlockKind::Code | BlockKind::List { ordered: true }))
-        || text.contains("```")
+        || text.contains('`')
 }
 
 /// The numbered steps in a section.
@@ -124,7 +174,6 @@ fn ancestors(corpus: &Corpus, section: u32) -> Vec<u32> {
     let above = |number: &u32| {
         let (_, other) = corpus.generation.section(*number);
         *number < section
-            && !other.heading_path.is_empty()
             && other.heading_path.len() < own.heading_path.len()
             && own.heading_path.starts_with(&other.heading_path)
     };

@@ -1,22 +1,20 @@
 //! From a question and a snapshot to a reply; no clock, no network, no files.
 
+mod refusal;
+
 use crate::citation;
 use crate::compose;
 use crate::gate::request;
 use crate::passage::{self, Passage};
-use crate::reply::{
-    Band, Citation, I_DO_NOT_KNOW, Nearest, Refusal, RefusalReason, Searched, round4,
-};
-use runbook_shared::chunk::innermost;
+use crate::reply::{Band, Citation, Refusal, RefusalReason, round4};
 use runbook_shared::lexical::LexicalError;
-use runbook_shared::limits::SEARCHED_MAX;
 use runbook_shared::retrieval::arms::{Arm, Hit, Tuning};
 use runbook_shared::retrieval::corpus::Corpus;
 use runbook_shared::retrieval::evidence::{self, NAMES, Signals};
 use runbook_shared::retrieval::model::{self, Model};
 use runbook_shared::retrieval::question::Question;
 use runbook_shared::retrieval::search::{self, Found, Search, made_with};
-use runbook_shared::score::{Confidence, ScoreFloor};
+use runbook_shared::score::{Bm25Score, Confidence, FusedScore, ScoreFloor};
 use rustc_hash::FxHashMap;
 use serde_json::json;
 use std::sync::Arc;
@@ -35,6 +33,14 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self { arm: Arm::Hybrid, tuning: Tuning::default(), score_floor: None }
+    }
+}
+
+impl Policy {
+    /// Whether the operator's floor, if there is one, lets an answer pass that no model has rated.
+    #[must_use]
+    pub fn lets_pass(&self, confidence: Confidence) -> bool {
+        self.score_floor.is_none_or(|floor| confidence.get() >= floor.get())
     }
 }
 
@@ -127,15 +133,7 @@ pub fn answer(
             ask.explain.then(|| json!({"signals": [], "request_gate": refused, "hits": 0}));
         return Ok(engine.refuse(reason, Confidence::new(0.0), Band::Nothing, route, explain));
     };
-    let model = engine.model(best);
-    let signals = evidence::signals(
-        &corpora[best.corpus],
-        &found.terms[best.corpus],
-        ask.vector.filter(|v| made_with(&corpora[best.corpus], v.1)).map(|v| v.0),
-        &found.hits,
-        best,
-    );
-    let confidence = model.confidence(&signals);
+    let (model, signals, confidence) = engine.rate(best);
     let floor = policy.score_floor.map_or(model.score_floor, ScoreFloor::get);
     let explain = ask.explain.then(|| engine.explain(model, &signals, confidence, floor, refused));
     if let Some(reason) = refused {
@@ -161,6 +159,53 @@ pub fn answer(
     Ok(engine.accept(best, confidence, route, explain))
 }
 
+/// Shows a section that is known otherwise than by searching for it, as sure as that is.
+///
+/// # Errors
+/// When an index cannot be read.
+pub fn show(
+    corpora: &[Arc<Corpus>],
+    ask: &Ask<'_>,
+    policy: &Policy,
+    (corpus, section): (usize, u32),
+    confidence: f32,
+) -> Result<Verdict, LexicalError> {
+    let degraded = !corpora.iter().all(|c| ask.vector.is_some_and(|v| made_with(c, v.1)));
+    let found = search(corpora, ask, policy)?;
+    let engine = Engine { corpora, ask, policy, found: &found, degraded };
+    let hit = found.hits.iter().find(|h| (h.corpus, h.section) == (corpus, section));
+    let hit = hit.copied().unwrap_or_else(|| unscored(corpus, section));
+    let route = ["request_gate", "passage"].map(str::to_owned).to_vec();
+    let explain = ask.explain.then(|| json!({"confidence": round4(confidence)}));
+    Ok(engine.accept(&hit, Confidence::new(confidence), route, explain))
+}
+
+/// Refuses what a scan of all documents did not find, or could not finish: with the sections that are
+/// nearest by retrieval.
+///
+/// # Errors
+/// When an index cannot be read.
+pub fn refuse_scanned(
+    corpora: &[Arc<Corpus>],
+    ask: &Ask<'_>,
+    policy: &Policy,
+    reason: RefusalReason,
+    message: String,
+) -> Result<Verdict, LexicalError> {
+    let found = search(corpora, ask, policy)?;
+    let engine = Engine { corpora, ask, policy, found: &found, degraded: false };
+    let rated = found.hits.first().map(|best| engine.rate(best));
+    let confidence = rated.as_ref().map_or(Confidence::new(0.0), |r| r.2);
+    let band = rated.as_ref().map_or(Band::Nothing, |r| engine.refusal_band(r.0, confidence));
+    let explain = ask.explain.then(|| json!({"scan": message}));
+    let route = vec!["request_gate".to_owned(), crate::scan::STEP.to_owned()];
+    let mut verdict = engine.refuse(reason, confidence, band, route, explain);
+    if let Some(refusal) = &mut verdict.refusal {
+        refusal.message = message;
+    }
+    Ok(verdict)
+}
+
 struct Engine<'a> {
     corpora: &'a [Arc<Corpus>],
     ask: &'a Ask<'a>,
@@ -174,6 +219,21 @@ impl Engine<'_> {
         let embedder = self.corpora[best.corpus].generation.manifest.embedder.as_ref();
         let sha = embedder.filter(|_| !self.degraded).map(|e| e.model_sha256.as_str());
         model::for_embedder(sha)
+    }
+
+    /// The model, the signals of a hit and its Confidence.
+    fn rate(&self, hit: &Hit) -> (&'static Model, Signals, Confidence) {
+        let model = self.model(hit);
+        let corpus = &self.corpora[hit.corpus];
+        let signals = evidence::signals(
+            corpus,
+            &self.found.terms[hit.corpus],
+            self.ask.vector.filter(|v| made_with(corpus, v.1)).map(|v| v.0),
+            &self.found.hits,
+            hit,
+        );
+        let confidence = model.confidence(&signals);
+        (model, signals, confidence)
     }
 
     fn refusal_band(&self, model: &Model, confidence: Confidence) -> Band {
@@ -198,7 +258,8 @@ impl Engine<'_> {
         explain: Option<serde_json::Value>,
     ) -> Verdict {
         let corpus = &self.corpora[best.corpus];
-        let shown = compose::compose(corpus, best.section, &self.found.terms[best.corpus]);
+        let terms = &self.found.terms[best.corpus];
+        let shown = compose::compose(corpus, best.section, self.ask.question.text(), terms);
         let passages = shown.warnings.iter().chain([&shown.main]).chain(&shown.following);
         let mut answer = passages.map(|(_, p)| p.text.as_str()).collect::<Vec<_>>().join("\n\n");
         let cite = |(section, passage): &(u32, Passage)| {
@@ -262,72 +323,6 @@ impl Engine<'_> {
         kept
     }
 
-    fn refuse(
-        &self,
-        reason: RefusalReason,
-        confidence: Confidence,
-        band: Band,
-        route: Vec<String>,
-        explain: Option<serde_json::Value>,
-    ) -> Verdict {
-        let nearest = self.spread(self.ask.k).iter().map(|h| self.nearest(h)).collect();
-        Verdict {
-            answer: I_DO_NOT_KNOW.to_owned(),
-            band,
-            citations: Vec::new(),
-            related: Vec::new(),
-            confidence,
-            refusal: Some(Refusal {
-                reason,
-                message: reason.explanation().to_owned(),
-                searched: self.searched(),
-                nearest,
-            }),
-            route,
-            corpus: self.found.hits.first().map_or(0, |h| h.corpus),
-            degraded: self.degraded,
-            explain,
-        }
-    }
-
-    fn nearest(&self, hit: &Hit) -> Nearest {
-        let passage = self.passage(hit).0;
-        let citation = self.cite(hit, &passage);
-        let preview: Vec<&str> =
-            passage.text.lines().filter(|l| !l.trim().is_empty()).take(2).collect();
-        Nearest {
-            path: citation.path,
-            heading: citation.heading,
-            lines: citation.lines,
-            url: citation.url,
-            bm25: hit.bm25.0,
-            cosine: hit.cosine.map(|c| c.0),
-            preview: preview.join("\n").chars().take(240).collect(),
-        }
-    }
-
-    /// Headings that either arm put near the top, by turns.
-    fn searched(&self) -> Vec<Searched> {
-        let mut lexical: Vec<&Hit> = self.found.hits.iter().filter(|h| h.bm25.0 > 0.0).collect();
-        lexical.sort_by(|a, b| b.bm25.0.total_cmp(&a.bm25.0));
-        let mut dense: Vec<&Hit> = self.found.hits.iter().filter(|h| h.cosine.is_some()).collect();
-        dense.sort_by(|a, b| {
-            b.cosine.map_or(0.0, |c| c.0).total_cmp(&a.cosine.map_or(0.0, |c| c.0))
-        });
-        let mut searched: Vec<Searched> = Vec::new();
-        for at in 0..lexical.len().max(dense.len()) {
-            for hit in [lexical.get(at), dense.get(at)].into_iter().flatten() {
-                let (chunk, section) = self.corpora[hit.corpus].generation.section(hit.section);
-                let heading = innermost(&section.heading_path, &chunk.title).to_owned();
-                let entry = Searched { path: chunk.path.clone(), heading };
-                if searched.len() < SEARCHED_MAX && !searched.contains(&entry) {
-                    searched.push(entry);
-                }
-            }
-        }
-        searched
-    }
-
     fn explain(
         &self,
         model: &Model,
@@ -356,5 +351,22 @@ impl Engine<'_> {
             "request_gate": refused, "terms": terms,
             "arm": format!("{:?}", self.policy.arm), "ranker": self.policy.tuning.ranker.map(round4),
         })
+    }
+}
+
+/// A section that no arm has found.
+fn unscored(corpus: usize, section: u32) -> Hit {
+    Hit {
+        corpus,
+        section,
+        bm25: Bm25Score(0.0),
+        cosine: None,
+        heading_cosine: None,
+        body_cosine: None,
+        coverage: 0.0,
+        heading_coverage: 0.0,
+        page_bm25: 0.0,
+        page_cosine: 0.0,
+        fused: FusedScore(0.0),
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! Blocks are never cut: a command is whole, a numbered procedure is whole, a table keeps its header.
 //! A short section is shown whole. Of a long one, the blocks with the question's words are shown,
-//! with the paragraph that leads to a code block, and with every warning above them.
+//! with the paragraph that leads to a code block, and with every warning of the section.
 
+use crate::caution::cautions;
 use runbook_shared::analyse::{TermKind, analyse};
 use runbook_shared::chunk::{Chunk, Section};
 use runbook_shared::markdown::{Block, BlockKind, blocks};
@@ -29,7 +30,7 @@ pub struct Passage {
     pub weight: f32,
 }
 
-/// The best passage of a section, and warnings that stand above it and are not within.
+/// The best passage of a section, and the section's warnings that are not within.
 #[must_use]
 pub fn choose(chunk: &Chunk, section: &Section, terms: &[LookedUp]) -> (Passage, Vec<Passage>) {
     let text = own_text(chunk, section);
@@ -48,10 +49,11 @@ pub fn choose(chunk: &Chunk, section: &Section, terms: &[LookedUp]) -> (Passage,
     if let Some(passage) = table.and_then(|table| rows(&text, table, terms)) {
         return (passage, Vec::new());
     }
-    let warnings = content
-        .iter()
-        .filter(|b| b.range.end <= range.start && is_warning(&text.body[b.range.clone()], b.kind))
-        .map(|b| text.passage(&b.range, terms))
+    let outside = |r: &Range<usize>| r.end <= range.start || r.start >= range.end;
+    let warnings = cautions(text.body, &all)
+        .into_iter()
+        .filter(outside)
+        .map(|r| text.passage(&r, terms))
         .collect();
     (text.passage(&range, terms), warnings)
 }
@@ -73,47 +75,17 @@ pub fn whole(chunk: &Chunk, section: &Section) -> Passage {
 #[must_use]
 pub fn warnings(chunk: &Chunk, section: &Section) -> Vec<Passage> {
     let text = own_text(chunk, section);
-    blocks(text.body)
-        .iter()
-        .filter(|b| is_warning(&text.body[b.range.clone()], b.kind))
-        .map(|b| text.passage(&b.range, &[]))
-        .collect()
+    let all = blocks(text.body);
+    cautions(text.body, &all).into_iter().map(|r| text.passage(&r, &[])).collect()
 }
 
-/// True for a block that warns or states what must be done before.
-fn is_warning(text: &str, kind: BlockKind) -> bool {
-    if !matches!(kind, BlockKind::Quote | BlockKind::Paragraph | BlockKind::Html | BlockKind::Other)
-    {
-        return false;
-    }
-    let lead: String = text
-        .trim_start_matches(|c: char| !c.is_alphanumeric() && c != '[' && c != '⚠')
-        .chars()
-        .take(40)
-        .collect::<String>()
-        .to_lowercase();
-    ["[!warning", "[!caution", "[!danger", "[!important", "⚠"].iter().any(|m| lead.contains(m))
-        || [
-            "warning",
-            "caution",
-            "danger",
-            "important",
-            "attention",
-            "never ",
-            "do not ",
-            "don't ",
-            "before you ",
-            "before doing",
-            "prerequisite",
-            "make sure",
-            "beware",
-            "careful",
-            "stop:",
-            "required:",
-            "note: do not",
-        ]
-        .iter()
-        .any(|m| lead.trim_start_matches(['[', '!', '*', '_']).starts_with(m))
+/// A section from its heading to its last block.
+#[must_use]
+pub fn titled(chunk: &Chunk, section: &Section) -> Passage {
+    let text = own_text(chunk, section);
+    let all = blocks(text.body);
+    let range = all.first().zip(all.last()).map_or(0..0, |(f, l)| f.range.start..l.range.end);
+    text.passage(&range, &[])
 }
 
 /// A section's text within its chunk, and which of it are the document's own lines: a piece of a
@@ -232,6 +204,30 @@ fn rows(text: &OwnText<'_>, table: &Block, terms: &[LookedUp]) -> Option<Passage
     let header: Vec<&str> = text.body[table.range.clone()].lines().take(2).collect();
     passage.text = format!("{}\n{}", header.join("\n"), passage.quote);
     Some(passage)
+}
+
+/// The first two lines of a passage that say something, as they stand below one another: no lone fence,
+/// no rule of a table, no mark of an admonition.
+#[must_use]
+pub fn preview(passage: &Passage) -> String {
+    const PREVIEW_CHARS_MAX: usize = 240;
+    let lines: Vec<&str> = passage.quote.lines().filter(|l| !l.trim().is_empty()).collect();
+    let says = |l: &&str| {
+        let bare = l.trim_start().trim_start_matches(['>', ' ']);
+        bare.chars().any(char::is_alphanumeric)
+            && !["```", "~~~", ":::", "!!!", "{{", "[!"].iter().any(|m| bare.starts_with(m))
+            && !(bare.starts_with('<')
+                && bare.trim_end().ends_with('>')
+                && !bare[1..].contains('<'))
+    };
+    let first = lines.iter().position(says).unwrap_or(0);
+    let pair = |at: usize| lines.get(at..at + 2).filter(|p| p.iter().all(says));
+    // Of a table, two rows say more than its header alone.
+    let is_header = lines.get(first).is_some_and(|l| l.trim_start().starts_with('|'))
+        && lines.get(first + 1).is_some_and(|l| !says(l));
+    let chosen = pair(first).or_else(|| is_header.then(|| pair(first + 2)).flatten());
+    let chosen = chosen.unwrap_or_else(|| lines.get(first..=first).unwrap_or_default());
+    chosen.join("\n").chars().take(PREVIEW_CHARS_MAX).collect()
 }
 
 /// The code of the first code block in a passage, without its fence.

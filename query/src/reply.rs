@@ -72,6 +72,12 @@ pub enum RefusalReason {
 }
 
 impl RefusalReason {
+    /// Whether the request gate refuses for it.
+    #[must_use]
+    pub fn is_request(self) -> bool {
+        matches!(self, Self::Action | Self::Secret | Self::Customer)
+    }
+
     /// What the person is told, and what to use instead.
     #[must_use]
     pub fn explanation(self) -> &'static str {

@@ -1,10 +1,14 @@
 //! The service: the live snapshot, the embedder, and the one way in which a question is answered.
 
+mod asking;
+
 use crate::citation;
-use crate::engine::{self, Ask, Policy, Verdict};
-use crate::reply::{Band, Citation, I_DO_NOT_KNOW, Provenance, Refusal, RefusalReason, Reply};
+use crate::engine::{self, Ask, Policy};
+use crate::reply::{Citation, Provenance, Reply};
+use crate::session::Sessions;
 use crate::snapshot::{self, Repo, RepoState, Snapshot};
 use arc_swap::{ArcSwap, ArcSwapOption};
+use asking::Asking;
 use runbook_shared::embed::{EmbedError, Embedder, ModelFiles, NO_EMBEDDER};
 use runbook_shared::generation::manifest::Manifest;
 use runbook_shared::lexical::LexicalError;
@@ -89,6 +93,7 @@ pub struct Service {
     snapshot: ArcSwap<Snapshot>,
     embedder: ArcSwapOption<Box<dyn Embedder>>,
     vectors: Mutex<FxHashMap<String, Arc<[f32]>>>,
+    sessions: Sessions,
     replies: AtomicU64,
     reloads: AtomicU64,
     started: Instant,
@@ -116,6 +121,7 @@ impl Service {
             snapshot: ArcSwap::from_pointee(Snapshot { repos }),
             embedder: ArcSwapOption::empty(),
             vectors: Mutex::default(),
+            sessions: Sessions::default(),
             replies: AtomicU64::new(0),
             reloads: AtomicU64::new(0),
             started: Instant::now(),
@@ -231,16 +237,8 @@ impl Service {
         let session = self.session(request.session.as_deref())?;
         let snapshot = self.snapshot();
         let corpora = self.corpora(&snapshot, request.scope.as_deref())?;
-        let vector = self.question_vector(&question, &corpora);
-        let ask = Ask {
-            question: &question,
-            vector: vector.as_ref().map(|(v, sha)| (&**v, sha.as_str())),
-            scope: request.scope.as_deref(),
-            k,
-            explain: request.explain,
-        };
-        let verdict = engine::answer(&corpora, &ask, self.policy())?;
-        let verdict = self.guard(verdict, &corpora);
+        let asking = Asking { service: self, corpora: &corpora, request, k };
+        let verdict = asking.verdict(&question, &session)?;
         let provenance = provenance(&snapshot, corpora.get(verdict.corpus), verdict.degraded);
         Ok(Reply {
             id: self.new_id("r"),
@@ -382,38 +380,6 @@ impl Service {
                 tracing::error!("{e}; this question is answered by words alone");
                 None
             }
-        }
-    }
-
-    /// The post-processor: no answer leaves without citations that hold.
-    fn guard(&self, verdict: Verdict, corpora: &[Arc<Corpus>]) -> Verdict {
-        let corpus_of = |c: &Citation| {
-            corpora
-                .iter()
-                .map(|corpus| &**corpus)
-                .find(|corpus| c.repo.as_ref().is_none_or(|r| *r == corpus.repo))
-        };
-        let checked = citation::check_answer(&verdict.answer, &verdict.citations, corpus_of);
-        let Err(e) = checked else {
-            let mut verdict = verdict;
-            verdict
-                .related
-                .retain(|c| corpus_of(c).is_some_and(|corpus| citation::check(corpus, c).is_ok()));
-            return verdict;
-        };
-        tracing::error!("an answer was withheld: {e}");
-        Verdict {
-            answer: I_DO_NOT_KNOW.into(),
-            band: Band::Closest,
-            citations: Vec::new(),
-            related: Vec::new(),
-            refusal: Some(verdict.refusal.unwrap_or(Refusal {
-                reason: RefusalReason::NoEvidence,
-                message: format!("an answer was found, but its citation does not hold: {e}"),
-                searched: Vec::new(),
-                nearest: Vec::new(),
-            })),
-            ..verdict
         }
     }
 

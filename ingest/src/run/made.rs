@@ -58,7 +58,8 @@ impl Made<'_> {
         let mut documents = self.documents(reader, before, clock.report)?;
         clock.stage("parse");
         // For a first generation nothing is begun with a model that cannot be used.
-        let loading = if before.is_some() { loading } else { Loading::Ready(loading.wait()?) };
+        let loading =
+            if before.is_some() { loading } else { Loading::Ready(Box::new(loading.wait()?)) };
         clock.stage("model");
         let draft = Draft::begin(&self.config.data)?;
         assemble::write_text(&draft, &documents).map_err(IngestError::from)?;
