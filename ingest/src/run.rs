@@ -244,14 +244,15 @@ fn locked(
 /// The model while a thread makes it ready, and then; none without an embedder.
 enum Loading<'scope> {
     Thread(ScopedJoinHandle<'scope, Result<OnnxEmbedder, EmbedError>>),
-    Ready(Option<OnnxEmbedder>),
+    Ready(Option<Box<OnnxEmbedder>>),
 }
 
 impl Loading<'_> {
-    fn wait(self) -> Result<Option<OnnxEmbedder>, EmbedError> {
+    fn wait(self) -> Result<Option<Box<OnnxEmbedder>>, EmbedError> {
         match self {
             Self::Thread(thread) => {
-                thread.join().unwrap_or_else(|panic| resume_unwind(panic)).map(Some)
+                let joined = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+                joined.map(|embedder| Some(Box::new(embedder)))
             }
             Self::Ready(embedder) => Ok(embedder),
         }

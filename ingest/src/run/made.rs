@@ -156,7 +156,7 @@ impl Made<'_> {
         let mut cache = VectorCache::open(&self.config.data, embedder.id())?;
         let before = before.and_then(Before::vectors);
         let to = VectorsOf { windows: &windows, before: before.as_deref() };
-        let written = assemble::write_vectors(draft, &to, &mut cache, &embedder, self.progress)?;
+        let written = assemble::write_vectors(draft, &to, &mut cache, &*embedder, self.progress)?;
         clock.stage("vectors");
         Ok(Some(Vectors { written, embedder: embedder.id().clone(), cache, windows }))
     }
