@@ -219,7 +219,7 @@ fn locked(
     clock.stage("model");
     std::thread::scope(|scope| {
         // The model is made ready while the source is read.
-        let loading = model.map_or(Loading::Ready(Box::new(None)), |model| {
+        let loading = model.map_or(Loading::Ready(None), |model| {
             let sessions = std::thread::available_parallelism().map_or(1, usize::from);
             Loading::Thread(scope.spawn(move || model.load(&config.places, sessions)))
         });
@@ -244,16 +244,17 @@ fn locked(
 /// The model while a thread makes it ready, and then; none without an embedder.
 enum Loading<'scope> {
     Thread(ScopedJoinHandle<'scope, Result<OnnxEmbedder, EmbedError>>),
-    Ready(Box<Option<OnnxEmbedder>>),
+    Ready(Option<Box<OnnxEmbedder>>),
 }
 
 impl Loading<'_> {
-    fn wait(self) -> Result<Option<OnnxEmbedder>, EmbedError> {
+    fn wait(self) -> Result<Option<Box<OnnxEmbedder>>, EmbedError> {
         match self {
             Self::Thread(thread) => {
-                thread.join().unwrap_or_else(|panic| resume_unwind(panic)).map(Some)
+                let joined = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+                joined.map(|embedder| Some(Box::new(embedder)))
             }
-            Self::Ready(embedder) => Ok(*embedder),
+            Self::Ready(embedder) => Ok(embedder),
         }
     }
 }

@@ -188,16 +188,16 @@ impl Cutter<'_> {
         }
     }
 
-    /// A block of HTML: its opening tag is repeated in each piece, so that what stands in it is no
-    /// Markdown there either, and its closing tag is appended where the block has one.
+    /// A block of HTML: its first line is repeated in each piece, so that what stands in it is no
+    /// Markdown there either; its closing tag is appended where that stands in a line of its own.
     fn cut_html(&self, bound: Span, budget: usize, atoms: &mut Vec<Atom>) {
         let Some((opener, closer)) = html_tags(self.line(bound.from)) else {
             return self.cut_lines(bound, Around::default(), budget, atoms);
         };
-        let end = closer.trim_start_matches(|c: char| c.is_whitespace() || c == '>');
-        let closes = |text: &str| text.to_ascii_lowercase().contains(end);
-        let closed = (bound.from..=bound.to).rev().take(2).any(|l| closes(self.line(l)));
-        let appended = if closed { vec![closer.clone()] } else { Vec::new() };
+        let last = self.line(bound.to);
+        let own = last.trim_start_matches(|c: char| c.is_whitespace() || c == '>');
+        let is_closed = bound.to > bound.from && own.trim_end().eq_ignore_ascii_case(&closer);
+        let appended = if is_closed { vec![last.to_owned()] } else { Vec::new() };
         if (self.counter.count(&opener) + self.counter.count(&closer)) * 2 > budget {
             return self.cut_lines(bound, Around::default(), budget, atoms);
         }

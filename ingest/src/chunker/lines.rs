@@ -44,15 +44,15 @@ fn reads_otherwise(after: &str) -> bool {
         || is_underlined
 }
 
-/// The opening tag with which a block of HTML begins, behind the marks and blanks before it, and its
-/// closing tag in lower case; none where it does not begin with one.
+/// The line with which a block of HTML begins, a list marker before it as so many spaces, and its
+/// closing tag in lower case; none where it does not begin with a tag.
 pub(super) fn html_tags(line: &str) -> Option<(String, String)> {
     let at = line.find('<')?;
-    let (lead, tag) = (lead(&line[..at]), &line[at..]);
+    let tag = &line[at..];
     let name_end = tag[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '-')? + 1;
     let name = tag.get(1..name_end).filter(|name| !name.is_empty())?;
-    let end = tag.find('>')?;
-    Some((format!("{lead}{}", &tag[..=end]), format!("{lead}</{}>", name.to_ascii_lowercase())))
+    let closer = format!("</{}>", name.to_ascii_lowercase());
+    Some((format!("{}{tag}", lead(&line[..at])), closer))
 }
 
 /// The marks of so many quotes at the beginning of a line, with the blanks around them.

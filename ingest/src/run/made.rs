@@ -58,8 +58,7 @@ impl Made<'_> {
         let mut documents = self.documents(reader, before, clock.report)?;
         clock.stage("parse");
         // For a first generation nothing is begun with a model that cannot be used.
-        let loading =
-            if before.is_some() { loading } else { Loading::Ready(Box::new(loading.wait()?)) };
+        let loading = if before.is_some() { loading } else { Loading::Ready(loading.wait()?) };
         clock.stage("model");
         let draft = Draft::begin(&self.config.data)?;
         assemble::write_text(&draft, &documents).map_err(IngestError::from)?;
@@ -157,7 +156,7 @@ impl Made<'_> {
         let mut cache = VectorCache::open(&self.config.data, embedder.id())?;
         let before = before.and_then(Before::vectors);
         let to = VectorsOf { windows: &windows, before: before.as_deref() };
-        let written = assemble::write_vectors(draft, &to, &mut cache, &embedder, self.progress)?;
+        let written = assemble::write_vectors(draft, &to, &mut cache, &*embedder, self.progress)?;
         clock.stage("vectors");
         Ok(Some(Vectors { written, embedder: embedder.id().clone(), cache, windows }))
     }
