@@ -36,6 +36,9 @@ pub enum TextField {
 pub const TEXT_FIELDS: [TextField; 5] =
     [TextField::Title, TextField::Trail, TextField::Body, TextField::Code, TextField::Ident];
 
+/// The tokenizer that the schema names; no reader asks it for anything.
+const TOKENIZER: &str = "raw";
+
 struct Fields {
     section: Field,
     text: [Field; 5],
@@ -46,7 +49,7 @@ fn schema() -> (Schema, Fields) {
     let section = builder.add_u64_field("section", NumericOptions::default().set_fast());
     let text = FIELD_NAMES.map(|name| {
         let indexing = TextFieldIndexing::default()
-            .set_tokenizer("raw")
+            .set_tokenizer(TOKENIZER)
             .set_fieldnorms(true)
             .set_index_option(IndexRecordOption::WithFreqs);
         builder.add_text_field(name, TextOptions::default().set_indexing_options(indexing))

@@ -1,10 +1,10 @@
 //! Writing a lexical index.
 
-use super::{Fields, LexicalDoc, LexicalError, TEXT_FIELDS, TextField, at, schema};
+use super::{Fields, LexicalDoc, LexicalError, TEXT_FIELDS, TOKENIZER, TextField, at, schema};
 use crate::analyse::{Term, TermKind, analyse};
 use std::path::{Path, PathBuf};
 use tantivy::directory::MmapDirectory;
-use tantivy::tokenizer::{PreTokenizedString, Token};
+use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 use tantivy::{Index, IndexSettings, IndexWriter, TantivyDocument};
 
 /// Memory the writer may use before it writes a segment, in bytes.
@@ -26,6 +26,7 @@ impl LexicalWriter {
         let (schema, fields) = schema();
         let directory = MmapDirectory::open(path).map_err(|e| at(path)(e.into()))?;
         let index = Index::create(directory, schema, IndexSettings::default()).map_err(at(path))?;
+        index.tokenizers().register(TOKENIZER, Lines);
         let writer = index.writer_with_num_threads(1, WRITER_BYTES).map_err(at(path))?;
         Ok(Self { path: path.to_owned(), writer, fields })
     }
@@ -46,7 +47,7 @@ impl LexicalWriter {
                 TextField::Code => tokens(words(&analysed[3]), false),
                 _ => tokens(words(&analysed[field as usize]), true),
             };
-            document.add_pre_tokenized_text(self.fields.text[field as usize], tokens);
+            document.add_text(self.fields.text[field as usize], &tokens);
         }
         self.writer.add_document(document).map_err(at(&self.path))?;
         Ok(())
@@ -84,16 +85,51 @@ fn words(terms: &[Term]) -> impl Iterator<Item = &Term> {
     terms.iter().filter(|t| t.kind == TermKind::Word)
 }
 
-fn tokens<'a>(terms: impl Iterator<Item = &'a Term>, stemmed: bool) -> PreTokenizedString {
-    let tokens = terms
-        .enumerate()
-        .map(|(position, term)| Token {
-            offset_from: 0,
-            offset_to: 0,
-            position,
-            text: if stemmed { term.stem.clone() } else { term.surface.clone() },
-            position_length: 1,
-        })
-        .collect();
-    PreTokenizedString { text: String::new(), tokens }
+/// The terms of a field, each ended by [`END`].
+fn tokens<'a>(terms: impl Iterator<Item = &'a Term>, stemmed: bool) -> String {
+    let mut text = String::new();
+    for term in terms {
+        text.push_str(if stemmed { &term.stem } else { &term.surface });
+        text.push(END);
+    }
+    text
+}
+
+/// Ends a term on its way to tantivy: no term holds it, since it separates words.
+const END: char = '\n';
+
+/// Gives tantivy our terms as they are. (It would take lists of tokens as well, but carries them as
+/// JSON.)
+#[derive(Clone)]
+struct Lines;
+
+struct LineStream<'a> {
+    rest: std::str::SplitTerminator<'a, char>,
+    token: Token,
+}
+
+impl Tokenizer for Lines {
+    type TokenStream<'a> = LineStream<'a>;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> LineStream<'a> {
+        LineStream { rest: text.split_terminator(END), token: Token::default() }
+    }
+}
+
+impl TokenStream for LineStream<'_> {
+    fn advance(&mut self) -> bool {
+        let Some(term) = self.rest.next() else { return false };
+        self.token.text.clear();
+        self.token.text.push_str(term);
+        self.token.position = self.token.position.wrapping_add(1);
+        true
+    }
+
+    fn token(&self) -> &Token {
+        &self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        &mut self.token
+    }
 }
