@@ -96,10 +96,9 @@ fn shown(corpus: &Corpus, path: &str, heading: &str, question: &str) -> Shown {
     let section = corpus
         .generation
         .scope(path)
-        .filter(|n| {
+        .rfind(|n| {
             corpus.generation.section(*n).1.heading_path.last().is_some_and(|h| h == heading)
         })
-        .next_back()
         .unwrap_or_else(|| panic!("{path} has no {heading}"));
     let asked = Question::parse(question).unwrap();
     let shown = compose::compose(corpus, section, question, &arms::look_up(&asked, corpus));

@@ -326,3 +326,26 @@ fn one_shot_exit_codes_and_remote_addresses() {
         std::fs::read_dir(fixture.data()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(before, after, "nothing but ingest writes there");
 }
+
+#[test]
+fn a_conversation_goes_on_by_its_session() {
+    let tree = "//- a.md\n# Services\n\n## Restart nginx\n\nRun `systemctl restart nginx`.\n\n## Restart redis\n\nRun `systemctl restart redis`.\n";
+    let fixture = Fixture::lexical(tree);
+    let daemon = Daemon::start(&fixture.data(), &["--embedder", "none"]);
+    let ask = |body: serde_json::Value| {
+        let (status, reply) = daemon.post("/v1/ask", &body.to_string());
+        assert_eq!(status, 200, "{reply}");
+        serde_json::from_str::<serde_json::Value>(&reply).unwrap()
+    };
+    let first = ask(json!({"question": "how do I restart nginx"}));
+    let session = first["session"].as_str().unwrap();
+    let next = ask(json!({"question": "what about redis?", "session": session, "explain": true}));
+    assert_eq!(next["citations"][0]["heading"], "Restart redis", "{next}");
+    assert_eq!(next["session"], session);
+    assert_eq!(next["explain"]["follow_up"]["completed"], "how do i restart redis");
+    let alone = ask(json!({"question": "what about redis?"}));
+    assert!(!alone["route"].as_array().unwrap().contains(&json!("follow_up")));
+    let counted = ask(json!({"question": "how many runbooks mention redis", "session": session}));
+    assert_eq!(counted["route"], json!(["request_gate", "scan"]));
+    assert!(counted["answer"].as_str().unwrap().starts_with("1 document mentions \"redis\""));
+}

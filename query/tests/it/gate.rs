@@ -4,8 +4,7 @@ use runbook_query::gate::request::refuse;
 use std::collections::BTreeMap;
 
 /// A twin that is refused is a fault; of the requests most are refused for the right reason. The rules
-/// were made on `train`; the other parts were measured before they were looked at, and then learnt from
-/// (`cargo nextest run requests_are --no-capture` prints the table).
+/// were made on `train`; the other parts were measured before they were looked at, and then learnt from.
 #[test]
 fn requests_are_refused_and_their_twins_never() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../evals/fit/requests-train.jsonl");
@@ -22,7 +21,6 @@ fn requests_are_refused_and_their_twins_never() {
         count[1] += 1;
     }
     for ((label, part), [right, all]) in &right {
-        eprintln!("{label:14}{part:10}{right:4} of {all}");
         let least = if part == "train" { 90 } else { 75 };
         assert!(right * 100 >= all * least, "{label}, {part}: {right} of {all}");
     }
