@@ -265,7 +265,7 @@ impl Asking<'_> {
 /// How well an answer speaks of what a follow-up adds: 2 in the heading or path that is cited first, 1
 /// in its text, 0 not at all. In a long procedure a word in passing says nothing.
 fn speaks_of(verdict: &Verdict, form: &Form) -> u8 {
-    const LONG_CHARS: usize = 1600;
+    const LONG_CHARS: usize = 2000;
     let (Some(added), Some(first)) = (form.added(), verdict.citations.first()) else { return 2 };
     let wanted: Vec<String> = analyse(added)
         .into_iter()
@@ -278,12 +278,10 @@ fn speaks_of(verdict: &Verdict, form: &Form) -> u8 {
         wanted.iter().filter(|w| present.contains(*w)).count() * 2 >= wanted.len()
     };
     let trail = first.heading_path.join(" ");
-    let short =
-        verdict.citations.iter().map(|c| c.quote.as_str()).filter(|q| q.len() <= LONG_CHARS);
     if holds(&[&first.path, &trail]) {
         2
     } else {
-        u8::from(holds(&short.chain([first.path.as_str(), &trail]).collect::<Vec<_>>()))
+        u8::from(verdict.answer.len() <= LONG_CHARS && holds(&[&verdict.answer]))
     }
 }
 
