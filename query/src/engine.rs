@@ -180,25 +180,24 @@ pub fn show(
     Ok(engine.accept(&hit, Confidence::new(confidence), route, explain))
 }
 
-/// Refuses what a scan of all documents did not find, or could not finish: with the sections that are
-/// nearest by retrieval.
+/// Refuses for a reason that retrieval does not know, with the sections that are nearest by retrieval.
 ///
 /// # Errors
 /// When an index cannot be read.
-pub fn refuse_scanned(
+pub fn refuse(
     corpora: &[Arc<Corpus>],
     ask: &Ask<'_>,
     policy: &Policy,
-    reason: RefusalReason,
-    message: String,
+    (reason, message): (RefusalReason, String),
+    step: &str,
 ) -> Result<Verdict, LexicalError> {
     let found = search(corpora, ask, policy)?;
     let engine = Engine { corpora, ask, policy, found: &found, degraded: false };
     let rated = found.hits.first().map(|best| engine.rate(best));
     let confidence = rated.as_ref().map_or(Confidence::new(0.0), |r| r.2);
     let band = rated.as_ref().map_or(Band::Nothing, |r| engine.refusal_band(r.0, confidence));
-    let explain = ask.explain.then(|| json!({"scan": message}));
-    let route = vec!["request_gate".to_owned(), crate::scan::STEP.to_owned()];
+    let explain = ask.explain.then(|| json!({"refused": message}));
+    let route = vec!["request_gate".to_owned(), step.to_owned()];
     let mut verdict = engine.refuse(reason, confidence, band, route, explain);
     if let Some(refusal) = &mut verdict.refusal {
         refusal.message = message;

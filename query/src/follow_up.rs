@@ -22,6 +22,17 @@ pub enum Form {
     Refers,
 }
 
+impl Form {
+    /// What it brings that the question before did not have.
+    #[must_use]
+    pub fn added(&self) -> Option<&str> {
+        match self {
+            Self::Replaces(x) | Self::Adds(x) => Some(x),
+            Self::Continues | Self::Refers => None,
+        }
+    }
+}
+
 /// The most words of a follow-up.
 const WORDS_MAX: usize = 12;
 /// The most content words of one.
@@ -253,7 +264,8 @@ fn replace_phrase(before: &str, preposition: &str, with: &str) -> Option<String>
 /// The question with each of its things replaced by another, last ones first; verbs stay.
 fn replacements(before: &str, x: &str) -> Vec<String> {
     let words: Vec<&str> = before.split(' ').collect();
-    let is_thing = |w: &str| is_content(w) && !is_deed(w.trim_matches(','));
+    let plain = |w: &str| w.chars().filter(|c| *c != '\'' && *c != ',').collect::<String>();
+    let is_thing = |w: &str| !is_stop_word(&plain(w)) && !is_deed(w.trim_matches(','));
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for (at, word) in words.iter().enumerate() {
         match runs.last_mut() {

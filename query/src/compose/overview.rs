@@ -104,20 +104,24 @@ pub(super) fn procedure_of(
         .section_text(own)
         .lines()
         .filter(|l| !l.trim_start().starts_with('#') && l.chars().any(char::is_alphanumeric));
-    let introduces = own.heading_path.len() <= 1
-        || own.heading_path.last().is_some_and(|h| INTRODUCES.contains(&h.to_lowercase().trim()));
-    if lines.count() > LINES_MAX || !introduces || asks_for_a_fact(question) {
+    if lines.count() > LINES_MAX || asks_for_a_fact(question) {
         return Vec::new();
     }
-    let base =
-        own.heading_path.len().saturating_sub(1).max(usize::from(!own.heading_path.is_empty()));
-    let base = if own.heading_path.len() <= 1 { own.heading_path.len() } else { base };
-    let above = &own.heading_path[..base];
     let page = corpus.generation.scope(&chunk.path);
-    let beside = |n: &u32| {
-        let (_, other) = corpus.generation.section(*n);
-        *n != section && other.heading_path.len() > base && other.heading_path.starts_with(above)
+    let beneath = |above: &[String], n: u32| {
+        let other = &corpus.generation.section(n).1.heading_path;
+        n != section && other.len() > above.len() && other.starts_with(above)
     };
+    // What lies beneath it; else, for an introduction, what lies beside it.
+    let is_parent = page.clone().any(|n| beneath(&own.heading_path, n));
+    let introduces =
+        own.heading_path.last().is_some_and(|h| INTRODUCES.contains(&h.to_lowercase().trim()));
+    let above = match own.heading_path.split_last() {
+        _ if is_parent => &own.heading_path[..],
+        Some((_, parents)) if introduces => parents,
+        _ => return Vec::new(),
+    };
+    let beside = |n: &u32| beneath(above, *n);
     let candidates: Vec<u32> = page.clone().filter(beside).collect();
     let best = candidates
         .iter()

@@ -9,8 +9,10 @@ use crate::gate::request;
 use crate::reply::{Band, Citation, I_DO_NOT_KNOW, Refusal, RefusalReason};
 use crate::scan::{self, Outcome, Scan};
 use crate::session::{Place, Turn};
+use runbook_shared::analyse::{analyse, is_stop_word};
 use runbook_shared::retrieval::corpus::Corpus;
 use runbook_shared::retrieval::question::Question;
+use rustc_hash::FxHashSet;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Instant;
@@ -75,7 +77,13 @@ impl Asking<'_> {
             let reason = verdict.refusal.as_ref().map(|r| r.reason);
             let refused =
                 reason.filter(|r| r.is_request()).or_else(|| request::refuse(&bare(&text)));
-            let rank = |v: &Verdict| (v.band == Band::Answer, v.confidence.get());
+            let rank = |v: &Verdict| {
+                (
+                    v.band == Band::Answer && speaks_of(v, &form) > 0,
+                    speaks_of(v, &form),
+                    v.confidence.get(),
+                )
+            };
             let better = best.as_ref().is_none_or(|b| {
                 rank(&verdict).partial_cmp(&rank(&b.verdict)) == Some(std::cmp::Ordering::Greater)
             });
@@ -89,7 +97,35 @@ impl Asking<'_> {
                 best = Some(Read { text, verdict });
             }
         }
+        let best = match best {
+            Some(read)
+                if read.verdict.refusal.is_none() && speaks_of(&read.verdict, &form) == 0 =>
+            {
+                Some(self.not_of_it(read, &form)?)
+            }
+            best => best,
+        };
         Ok(best.map(|read| self.named(read.text, read.verdict, turn)))
+    }
+
+    /// The refusal of a reading whose answer does not speak of what was added: "what about redis" is not
+    /// answered by a page on postgres.
+    fn not_of_it(&self, read: Read, form: &Form) -> Result<Read, AskError> {
+        let added = form.added().unwrap_or_default();
+        let Ok(question) = Question::parse(&read.text) else { return Ok(read) };
+        let vector = self.service.question_vector(&question, self.corpora);
+        let ask = self.ask(&question, vector.as_ref(), self.request.scope.as_deref());
+        let message = format!(
+            "read as \"{}\", and no section that answers it speaks of \"{added}\"; the nearest ones are listed",
+            read.text
+        );
+        let degraded = read.verdict.degraded;
+        let reason = if degraded { RefusalReason::Degraded } else { RefusalReason::NoEvidence };
+        let policy = self.service.policy();
+        let mut verdict =
+            engine::refuse(self.corpora, &ask, policy, (reason, message), "evidence_gate")?;
+        verdict.degraded = degraded;
+        Ok(Read { verdict, ..read })
     }
 
     /// The readings with their scopes: in the document that answered first where a thing is referred to.
@@ -173,7 +209,7 @@ impl Asking<'_> {
         let Some(asked) = asked else { return Ok(engine::answer(corpora, &ask, policy)?) };
         let scan = Scan { question: &asked, scope, k: self.request.k };
         let refuse =
-            |reason, message| engine::refuse_scanned(corpora, &ask, policy, reason, message);
+            |reason, message| engine::refuse(corpora, &ask, policy, (reason, message), scan::STEP);
         Ok(match scan::run(corpora, &scan, &scan::text::read) {
             Ok(Outcome::Found(found)) if policy.lets_pass(found.confidence) => {
                 found.verdict(ask.explain)
@@ -223,6 +259,29 @@ impl Asking<'_> {
             })),
             ..verdict
         }
+    }
+}
+
+/// How well an answer speaks of what a follow-up adds: 2 in the heading or path that is cited first, 1
+/// in its text, 0 not at all. In a long procedure a word in passing says nothing.
+fn speaks_of(verdict: &Verdict, form: &Form) -> u8 {
+    const LONG_CHARS: usize = 2000;
+    let (Some(added), Some(first)) = (form.added(), verdict.citations.first()) else { return 2 };
+    let wanted: Vec<String> = analyse(added)
+        .into_iter()
+        .filter(|t| !t.within && !is_stop_word(&t.surface))
+        .map(|t| t.stem)
+        .collect();
+    let holds = |texts: &[&str]| {
+        let present: FxHashSet<String> =
+            texts.iter().flat_map(|t| analyse(t)).map(|t| t.stem).collect();
+        wanted.iter().filter(|w| present.contains(*w)).count() * 2 >= wanted.len()
+    };
+    let trail = first.heading_path.join(" ");
+    if holds(&[&first.path, &trail]) {
+        2
+    } else {
+        u8::from(verdict.answer.len() <= LONG_CHARS && holds(&[&verdict.answer]))
     }
 }
 

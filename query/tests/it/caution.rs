@@ -228,6 +228,26 @@ frobctl unstick --force
 ```sh
 frobctl replace
 ```
+//- many.md
+# Alerts: cranks
+
+## CrankSlow
+
+Below 10 turns a minute.
+
+### Meaning
+
+It is slow.
+
+### Mitigation
+
+```sh
+frobctl oil
+```
+
+## CrankGone
+
+Nobody sees it.
 //- other.md
 # Green
 
@@ -253,6 +273,11 @@ fn an_overview_comes_with_what_to_do() {
                 && texts[0].contains("unstick")
         );
         assert!(texts[1].contains("frobctl replace"));
+    }
+    for (heading, count) in [("CrankSlow", 1), ("CrankGone", 0)] {
+        let shown = shown(&corpora[0], "many.md", heading, heading);
+        assert_eq!(shown.following.len(), count, "{heading}");
+        assert!(shown.following.iter().all(|(_, p)| p.text.contains("frobctl oil")));
     }
     let by_words = shown(&corpora[0], "alerts/FrobStuck.md", "FrobStuck", "FrobStuck diagnosis");
     assert!(

@@ -73,6 +73,19 @@ fn a_follow_up_is_completed_from_the_question_before() {
 }
 
 #[test]
+fn an_answer_about_something_else_is_none() {
+    let fixture = Fixture::hybrid(TREE);
+    let service = fixture.service();
+    ask(&service, Some("s"), "how do I restart nginx");
+    for question in ["what about kafka?", "and on the gondola?"] {
+        let reply = ask(&service, Some("s"), question);
+        let refusal = reply.refusal.unwrap_or_else(|| panic!("{question}: {}", reply.answer));
+        assert_eq!(refusal.reason, RefusalReason::NoEvidence, "{question}");
+        assert!(!refusal.nearest.is_empty() && reply.route[1] == "follow_up", "{:?}", reply.route);
+    }
+}
+
+#[test]
 fn and_then_shows_what_stands_next() {
     let fixture = Fixture::hybrid(TREE);
     let service = fixture.service();
