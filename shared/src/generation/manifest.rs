@@ -15,8 +15,9 @@ pub const FORMAT_VERSION: u32 = 1;
 pub const FORMAT_VERSION_MIN: u32 = 1;
 /// Version of the rules that make content: chunking, analysis, windows. Another one is a rebuild.
 ///
-/// - 1: first.
-pub const CONTENT_VERSION: u32 = 1;
+/// - 1: before the first release.
+/// - 2: first.
+pub const CONTENT_VERSION: u32 = 2;
 
 /// The two versions alone, readable whatever else the manifest holds.
 #[derive(Clone, Copy, Debug, Deserialize)]

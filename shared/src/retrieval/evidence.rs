@@ -9,6 +9,7 @@
 use super::arms::{Hit, LookedUp};
 use super::corpus::Corpus;
 use crate::analyse::{TermKind, analyse};
+use crate::markdown::{BlockKind, blocks};
 use rustc_hash::FxHashSet;
 
 /// The names of the signals, in the order of [`Signals`].
@@ -137,10 +138,30 @@ fn agreement(hits: &[Hit], hit: &Hit) -> f32 {
     (lexical + dense) / 2.0
 }
 
-/// The weight of the question's terms within the best stretch of so many atoms, by that of all.
+/// The weight of the question's terms within the best stretch of so many atoms, by that of all. A row
+/// of a table counts as one stretch with the table's header, which names what stands in its cells.
 #[must_use]
 pub fn proximity(text: &str, terms: &[&LookedUp], stretch: u32) -> f32 {
-    let mut places: Vec<(u32, usize)> = Vec::new();
+    let total: f32 = terms.iter().map(|t| t.idf).sum::<f32>().max(1e-6);
+    let mut best = best_stretch(&places(text, terms), terms, stretch);
+    if text.contains('|') {
+        for table in blocks(text).iter().filter(|b| b.kind == BlockKind::Table) {
+            let Some((header, rows)) = table.items.split_first() else { continue };
+            let header = places(&text[header.clone()], terms);
+            for row in rows {
+                let row = places(&text[row.clone()], terms);
+                if !row.is_empty() {
+                    best = best.max(weight(row.iter().chain(&header), terms));
+                }
+            }
+        }
+    }
+    best / total
+}
+
+/// Where terms stand in a text: the number of the atom and of the term.
+fn places(text: &str, terms: &[&LookedUp]) -> Vec<(u32, usize)> {
+    let mut places = Vec::new();
     for found in analyse(text) {
         let at = terms.iter().position(|t| {
             t.term.kind == found.kind
@@ -148,15 +169,23 @@ pub fn proximity(text: &str, terms: &[&LookedUp], stretch: u32) -> f32 {
         });
         places.extend(at.map(|at| (found.position, at)));
     }
-    let total: f32 = terms.iter().map(|t| t.idf).sum::<f32>().max(1e-6);
+    places
+}
+
+fn best_stretch(places: &[(u32, usize)], terms: &[&LookedUp], stretch: u32) -> f32 {
     let mut best = 0f32;
     let mut first = 0;
     for last in 0..places.len() {
         while places[last].0 - places[first].0 > stretch {
             first += 1;
         }
-        let within: FxHashSet<usize> = places[first..=last].iter().map(|p| p.1).collect();
-        best = best.max(within.iter().map(|t| terms[*t].idf).sum());
+        best = best.max(weight(places[first..=last].iter(), terms));
     }
-    best / total
+    best
+}
+
+/// The weight of the terms at these places, each counted once.
+fn weight<'a>(places: impl Iterator<Item = &'a (u32, usize)>, terms: &[&LookedUp]) -> f32 {
+    let within: FxHashSet<usize> = places.map(|p| p.1).collect();
+    within.iter().map(|t| terms[*t].idf).sum()
 }
