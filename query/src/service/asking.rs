@@ -77,30 +77,25 @@ impl Asking<'_> {
             let reason = verdict.refusal.as_ref().map(|r| r.reason);
             let refused =
                 reason.filter(|r| r.is_request()).or_else(|| request::refuse(&bare(&text)));
-            let rank = |v: &Verdict| {
-                (
-                    v.band == Band::Answer && speaks_of(v, &form) > 0,
-                    speaks_of(v, &form),
-                    v.confidence.get(),
-                )
-            };
-            let better = best.as_ref().is_none_or(|b| {
-                rank(&verdict).partial_cmp(&rank(&b.verdict)) == Some(std::cmp::Ordering::Greater)
-            });
+            let fits = verdict.band == Band::Answer && speaks_of(&verdict, &form);
+            let surer =
+                best.as_ref().is_none_or(|b| verdict.confidence.get() > b.verdict.confidence.get());
             // What "it" stands for must not get a secret past the gate.
             if let Some(reason) = refused {
                 let verdict = refused_as(verdict, reason);
                 best = Some(Read { text, verdict });
                 break;
             }
-            if better {
+            // The likeliest reading that is answered, else the one nearest to an answer.
+            if fits || surer {
                 best = Some(Read { text, verdict });
+            }
+            if fits {
+                break;
             }
         }
         let best = match best {
-            Some(read)
-                if read.verdict.refusal.is_none() && speaks_of(&read.verdict, &form) == 0 =>
-            {
+            Some(read) if read.verdict.refusal.is_none() && !speaks_of(&read.verdict, &form) => {
                 Some(self.not_of_it(read, &form)?)
             }
             best => best,
@@ -262,11 +257,11 @@ impl Asking<'_> {
     }
 }
 
-/// How well an answer speaks of what a follow-up adds: 2 in the heading or path that is cited first, 1
-/// in its text, 0 not at all. In a long procedure a word in passing says nothing.
-fn speaks_of(verdict: &Verdict, form: &Form) -> u8 {
+/// Whether an answer speaks of what a follow-up adds: in the heading or path that is cited first, or in
+/// its text, unless that is a long procedure, where a word in passing says nothing.
+fn speaks_of(verdict: &Verdict, form: &Form) -> bool {
     const LONG_CHARS: usize = 2000;
-    let (Some(added), Some(first)) = (form.added(), verdict.citations.first()) else { return 2 };
+    let (Some(added), Some(first)) = (form.added(), verdict.citations.first()) else { return true };
     let wanted: Vec<String> = analyse(added)
         .into_iter()
         .filter(|t| !t.within && !is_stop_word(&t.surface))
@@ -278,11 +273,8 @@ fn speaks_of(verdict: &Verdict, form: &Form) -> u8 {
         wanted.iter().filter(|w| present.contains(*w)).count() * 2 >= wanted.len()
     };
     let trail = first.heading_path.join(" ");
-    if holds(&[&first.path, &trail]) {
-        2
-    } else {
-        u8::from(verdict.answer.len() <= LONG_CHARS && holds(&[&verdict.answer]))
-    }
+    holds(&[&first.path, &trail])
+        || (verdict.answer.len() <= LONG_CHARS && holds(&[&verdict.answer]))
 }
 
 /// A reading without what was asked of the thing, for the gate: "it" is the password, not its place.
