@@ -135,7 +135,7 @@ class Tree:
 
 def main():
     ap = argparse.ArgumentParser()
-    ap.add_argument("--corpora", default="/tmp/corp", help="directory of the unpacked trees")
+    ap.add_argument("--corpora", default="target/corpora", help="directory of the unpacked trees")
     ap.add_argument("--sample", default=os.path.join(HERE, "..", "..", "runbooks-sample"))
     ap.add_argument("files", nargs="*")
     args = ap.parse_args()

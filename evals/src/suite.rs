@@ -82,19 +82,17 @@ pub struct Dirs {
     #[arg(long, value_name = "DIR", default_value = "runbooks-sample")]
     pub sample: PathBuf,
     /// Directory of the trees that the suites `trees` and `near-miss` are about [default:
-    /// target/corpora, then /tmp/corp]
+    /// target/corpora, where it is there]
     #[arg(long, value_name = "DIR")]
     pub corpora: Option<PathBuf>,
 }
 
 impl Dirs {
-    /// The directory of the trees: the given one, else the first of the usual ones that is there.
+    /// The directory of the trees: the given one, else the usual one where it is there.
     #[must_use]
     pub fn corpora(&self) -> Option<PathBuf> {
-        if self.corpora.is_some() {
-            return self.corpora.clone();
-        }
-        ["target/corpora", "/tmp/corp"].iter().map(PathBuf::from).find(|dir| dir.is_dir())
+        let usual = || Some(PathBuf::from("target/corpora")).filter(|dir| dir.is_dir());
+        self.corpora.clone().or_else(usual)
     }
 
     /// The tree of a case.
