@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Fit the gate on evals/fit/signals.jsonl and write shared/src/retrieval/gate_model.json.
 
-usage: evals/fit/fit.py [--check]      needs numpy and scikit-learn
+usage: evals/fit/fit.py [--check | --cross-validate FILE]      needs numpy and scikit-learn
+
+--cross-validate takes what `runbook-eval gate --signals` prints of a collection, fits the same model on
+nine tenths of it and reports on the last, and writes nothing.
 
 Positive: the corpus holds the answer and the best section is gold. Negative: the corpus does not hold
 it (near misses, what is out of scope), or the gold sections of a positive row were left out of the
@@ -112,11 +115,27 @@ def fit(embedder):
     }
 
 
+def cross_validate(file):
+    rows = [json.loads(line) for line in open(file, encoding="utf-8")]
+    x = np.array([[s["value"] for s in r["signals"]] for r in rows])
+    y = np.array([int(r["label"]) for r in rows])
+    z = (x - x.mean(0)) / (x.std(0) + 1e-9)
+    fold = np.array([int(hashlib.sha256(r["id"].encode()).hexdigest(), 16) % 10 for r in rows])
+    out = np.zeros(len(y))
+    for n in range(10):
+        test = fold == n
+        out[test] = LogisticRegression(C=C, max_iter=1000).fit(z[~test], y[~test]).predict_proba(z[test])[:, 1]
+    report(f"{pathlib.Path(file).name}, 10 folds", y, out)
+
+
 FLOOR = 0.4
 CLOSEST_FLOOR = 0.04
 
 
 def main():
+    if "--cross-validate" in sys.argv:
+        cross_validate(sys.argv[sys.argv.index("--cross-validate") + 1])
+        return
     models = []
     for embedder in ("default", "none"):
         print(embedder)
