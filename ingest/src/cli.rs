@@ -258,6 +258,7 @@ fn listing(chunk: &Chunk) -> String {
 fn verify(data: &std::path::Path, json: bool) -> Result<u8, IngestError> {
     let id = generation::current_id(data)?;
     let opened = Generation::open(data, &id)?;
+    generation::check_strangers(data, &id, &opened.manifest)?;
     let counts = &opened.manifest.counts;
     if json {
         let value = serde_json::json!({

@@ -43,6 +43,16 @@ pub enum IngestError {
     /// The remote is empty, though a generation exists.
     #[error("`{0}` has no commit any more")]
     Emptied(String),
+    /// Nothing is left to index, though a generation exists.
+    #[error(
+        "`{source_name}` holds no document any more that is to be indexed; the generation before has {before}"
+    )]
+    Deserted {
+        /// The source.
+        source_name: String,
+        /// Documents in the current generation.
+        before: u64,
+    },
     /// There is no embedder.
     #[error(transparent)]
     Embedder(#[from] EmbedError),
@@ -85,6 +95,7 @@ impl Hint for IngestError {
             Self::Lock(LockError::Busy(_)) => Some("leave out --no-wait to wait for it".into()),
             Self::Source(e) => e.hint(),
             Self::Emptied(_) => Some("the previous generation keeps serving; push a commit, or remove the data directory".into()),
+            Self::Deserted { .. } => Some("the previous generation keeps serving; check --branch, --subdir, --include and --exclude, or remove the data directory to begin anew".into()),
             Self::Embedder(e) => e.hint(),
             Self::Open(OpenError::Corrupt { .. }) => Some("run `runbook-ingest` again: it rebuilds the generation; where it finds nothing new, remove `current` in the data directory first".into()),
             Self::Open(e) | Self::Verify(e) => e.hint(),

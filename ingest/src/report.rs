@@ -1,7 +1,7 @@
 //! The report of a run, as JSON for `--json` and as text for a person.
 
 use crate::document::Warning;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -43,7 +43,7 @@ pub struct Report {
 }
 
 /// A document that is not in the generation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Problem {
     /// Its path; bytes that are not UTF-8 are escaped.
     pub path: String,

@@ -12,7 +12,7 @@ use crate::model_stamp;
 use crate::plan::{self, IndexState, Wanted};
 use crate::progress::Progress;
 use crate::read::Reader;
-use crate::report::Report;
+use crate::report::{Problem, Report};
 use crate::reuse::Before;
 use crate::source::mirror::Mirror;
 use crate::source::{CandidateKind, Source, State, git};
@@ -20,6 +20,7 @@ use made::Made;
 use runbook_shared::embed::{EmbedError, EmbedderId, ModelFiles, NO_EMBEDDER, OnnxEmbedder};
 use runbook_shared::error::PathError;
 use runbook_shared::generation::manifest::{Forge, Manifest};
+use runbook_shared::generation::{self, GENERATIONS};
 use runbook_shared::last_run::{self, LastRun, Outcome};
 use runbook_shared::locate::DEFAULT_MODEL;
 use runbook_shared::tokens::TokenCounter;
@@ -208,6 +209,7 @@ fn locked(
     if let (IndexState::UpToDate, Some((_, manifest))) = (state, &current) {
         *checked_at = Some(now());
         up_to_date(clock.report, manifest);
+        clock.report.problems = problems_of(&config.data);
         return Ok(());
     }
     tracing::info!("building a generation: {state:?}");
@@ -234,6 +236,7 @@ fn locked(
             counter,
             prefix: embedder_id.map(|id| id.passage_prefix),
             forge: forge(config, &reader),
+            indexed_before: current.as_ref().map_or(0, |c| c.1.counts.indexed),
             progress,
         };
         let before = Before::of(&config.data, current.as_ref(), state, made.forge.as_ref());
@@ -282,6 +285,24 @@ fn up_to_date(report: &mut Report, manifest: &Manifest) {
     report.chunks = counts.chunks;
     report.windows = counts.windows;
     report.reused = counts.windows;
+}
+
+/// The problems of the current generation's run: what failed then is still not indexed.
+fn problems_of(data: &Path) -> Vec<Problem> {
+    #[derive(Default, serde::Deserialize)]
+    struct Kept {
+        problems: Vec<Problem>,
+    }
+    let Ok(id) = generation::current_id(data) else { return Vec::new() };
+    let path = data.join(GENERATIONS).join(id).join("report.json");
+    let kept = std::fs::read(&path).map_err(|e| e.to_string());
+    let kept =
+        kept.and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).map_err(|e| e.to_string()));
+    kept.unwrap_or_else(|e| {
+        tracing::warn!("`{}`: {e}", path.display());
+        Kept::default()
+    })
+    .problems
 }
 
 fn uses_embedder(config: &Config) -> bool {

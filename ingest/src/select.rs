@@ -109,6 +109,12 @@ impl Selection {
         })
     }
 
+    /// True when options leave something out: a subdirectory, globs.
+    #[must_use]
+    pub fn is_narrowed(&self) -> bool {
+        !self.subdir.is_empty() || self.include.is_some() || !self.exclude.is_empty()
+    }
+
     /// True when a file at this path is a document.
     #[must_use]
     pub fn takes(&self, path: &str) -> bool {

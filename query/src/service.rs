@@ -3,8 +3,8 @@
 mod asking;
 
 use crate::citation;
-use crate::engine::{self, Ask, Policy};
-use crate::reply::{Citation, Provenance, Reply};
+use crate::engine::{self, Ask, Policy, Verdict};
+use crate::reply::{Citation, Provenance, RefusalReason, Reply};
 use crate::session::Sessions;
 use crate::snapshot::{self, Repo, RepoState, Snapshot};
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -238,7 +238,8 @@ impl Service {
         let snapshot = self.snapshot();
         let corpora = self.corpora(&snapshot, request.scope.as_deref())?;
         let asking = Asking { service: self, corpora: &corpora, request, k };
-        let verdict = asking.verdict(&question, &session)?;
+        let mut verdict = asking.verdict(&question, &session)?;
+        note_missing(&mut verdict, &snapshot, request.scope.as_deref());
         let provenance = provenance(&snapshot, corpora.get(verdict.corpus), verdict.degraded);
         Ok(Reply {
             id: self.new_id("r"),
@@ -408,6 +409,31 @@ fn embedded_text(question: &Question, corpus: &Corpus) -> String {
         .map(|t| t.term.surface.as_str())
         .collect();
     words.join(" ")
+}
+
+/// A repository that is not open was not searched: the reply says so, and never that it is not there.
+fn note_missing(verdict: &mut Verdict, snapshot: &Snapshot, scope: Option<&str>) {
+    if scope.is_some_and(|s| s.starts_with("repo:")) {
+        return;
+    }
+    let closed = snapshot.repos.iter().filter(|r| r.corpus.is_none());
+    let missing: Vec<&str> = closed.map(|r| r.repo.name.as_str()).collect();
+    if missing.is_empty() {
+        return;
+    }
+    verdict.degraded = true;
+    if let Some(refusal) = &mut verdict.refusal
+        && matches!(
+            refusal.reason,
+            RefusalReason::NoEvidence | RefusalReason::EmptyIndex | RefusalReason::Degraded
+        )
+    {
+        refusal.reason = RefusalReason::Degraded;
+        refusal.message = format!(
+            "not every repository could be searched ({} has no generation), so this says nothing about what is not there; the nearest sections are listed",
+            missing.join(", ")
+        );
+    }
 }
 
 fn provenance(snapshot: &Snapshot, corpus: Option<&Arc<Corpus>>, degraded: bool) -> Provenance {

@@ -95,7 +95,11 @@ fn open(repo: &Repo, id: &str, next: &mut RepoState) {
         // `current` moved on and the old one was pruned while it was opened: the next look sees it.
         Err(_) if generation::current_id(&repo.data).is_ok_and(|now| now != id) => {}
         Err(e) => {
-            tracing::error!("{e}; the generation before it serves on");
+            let then = match next.corpus {
+                Some(_) => "the generation before it serves on",
+                None => "nothing serves until an ingest publishes another",
+            };
+            tracing::error!("{e}; {then}");
             next.problem = Some(e.to_string());
             next.refused_id = Some(id.to_owned());
         }

@@ -149,6 +149,8 @@ fn wrap_line(line: &str, hang: &str, out: &mut String) {
         return;
     }
     let indent: String = line.chars().take_while(|c| c.is_whitespace()).collect();
+    let marked = continuation(line, &indent);
+    let hang = if marked.is_empty() { hang } else { &marked };
     let mut row = indent.clone();
     let mut empty = true;
     for word in line.split_whitespace() {
@@ -168,6 +170,26 @@ fn wrap_line(line: &str, hang: &str, out: &mut String) {
     out.push('\n');
 }
 
+/// What stands before the further rows of a list item or a quote, so that they stay in it: as many
+/// blanks as the marker is wide, or the quote's own mark.
+fn continuation(line: &str, indent: &str) -> String {
+    let text = &line[indent.len()..];
+    if text.starts_with('>') {
+        let mark: String = text.chars().take_while(|c| matches!(c, '>' | ' ')).collect();
+        return format!("{indent}{mark}");
+    }
+    let marker = text.split(' ').next().unwrap_or("");
+    let number = marker.trim_end_matches(['.', ')']);
+    let numbered = number.len() < marker.len()
+        && !number.is_empty()
+        && number.bytes().all(|b| b.is_ascii_digit());
+    if numbered || matches!(marker, "-" | "*" | "+") {
+        let gap = text[marker.len()..].chars().take_while(|c| *c == ' ').count();
+        return format!("{indent}{}", " ".repeat(marker.width() + gap));
+    }
+    indent.to_owned()
+}
+
 /// Cuts to a width, with an ellipsis.
 fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
@@ -182,4 +204,31 @@ fn cut(text: &str, width: usize) -> String {
     }
     out.push('…');
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn further_rows_stay_in_their_item_or_quote() {
+        let words = "word ".repeat(20);
+        for (mark, hang) in [
+            ("10. ", "    "),
+            ("- ", "  "),
+            ("> ", "> "),
+            ("  3) ", "     "),
+            ("", ""),
+            ("   ", "   "),
+        ] {
+            let mut out = String::new();
+            wrap(&format!("{mark}{words}"), "", &mut out);
+            let rows: Vec<&str> = out.lines().collect();
+            assert!(rows.len() > 1 && rows.iter().all(|r| r.width() <= COLUMNS), "{out}");
+            assert!(
+                rows[1..].iter().all(|r| r.starts_with(&format!("{hang}word"))),
+                "{mark:?}\n{out}"
+            );
+        }
+    }
 }

@@ -143,6 +143,34 @@ pub fn verify_files(data: &Path, id: &str, manifest: &Manifest) -> Result<(), Op
     Ok(())
 }
 
+/// Looks for files that the manifest does not name: readers of the directory would take them for part
+/// of the generation.
+///
+/// # Errors
+/// When there is one, or a directory cannot be read.
+pub fn check_strangers(data: &Path, id: &str, manifest: &Manifest) -> Result<(), OpenError> {
+    let root = data.join(GENERATIONS).join(id);
+    let mut open = vec![root.clone()];
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(&dir).at("read", &dir)? {
+            let entry = entry.at("read", &dir)?;
+            let path = entry.path();
+            if entry.file_type().at("read", &path)?.is_dir() {
+                open.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(&root).unwrap_or(&path).to_string_lossy().into_owned();
+            if name != manifest::FILE_NAME && !manifest.files.contains_key(&name) {
+                return Err(OpenError::Corrupt {
+                    id: id.to_owned(),
+                    message: format!("`{name}` is not in the manifest"),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Size and blake3 of a file.
 pub(crate) fn hash_file(path: &Path) -> Result<(u64, String), PathError> {
     let mut hasher = blake3::Hasher::new();

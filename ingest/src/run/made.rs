@@ -35,6 +35,8 @@ pub(super) struct Made<'a> {
     /// What is put before a text that is embedded; none without an embedder.
     pub(super) prefix: Option<String>,
     pub(super) forge: Option<Forge>,
+    /// Documents that the current generation has indexed, 0 without one.
+    pub(super) indexed_before: u64,
     pub(super) progress: &'a Progress,
 }
 
@@ -103,6 +105,15 @@ impl Made<'_> {
         let known = before.map(Before::documents).unwrap_or_default();
         let candidates = reader.list(&self.config.selection, report)?;
         let documents = reader.documents(&candidates, kind, &self.counter, known, report);
+        // A mistyped option or a lost mount looks just like this. A whole commit without a document is
+        // what its author wanted.
+        let doubtful = self.config.selection.is_narrowed() || self.state.commit.is_none();
+        if documents.is_empty() && self.indexed_before > 0 && doubtful {
+            return Err(IngestError::Deserted {
+                source_name: self.config.source.display(),
+                before: self.indexed_before,
+            });
+        }
         if documents.is_empty() {
             let note = "no document was indexed: check --subdir, --include and --exclude";
             report.notes.push(note.into());

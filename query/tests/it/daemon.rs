@@ -268,7 +268,7 @@ fn several_repositories_are_told_apart() {
         one.data(),
         two.data()
     );
-    std::fs::write(&config, text).unwrap();
+    std::fs::write(&config, &text).unwrap();
     let run = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_runbook-query"));
         command
@@ -288,6 +288,14 @@ fn several_repositories_are_told_apart() {
     let (_, reply) = run(&["--scope", "repo:one", "which unit opens port"]);
     assert!(!reply.to_string().contains("second.service"), "{reply}");
     assert_eq!(run(&["--scope", "repo:three", "x"]).0, Some(2));
+    // A repository that is not open was not searched.
+    let (code, reply) = run(&["zebra"]);
+    assert_eq!((code, &reply["degraded"]), (Some(4), &json!(true)), "{reply}");
+    std::fs::write(&config, text.replace(two.data().to_str().unwrap(), "/nowhere")).unwrap();
+    let (code, reply) = run(&["zebra"]);
+    assert_eq!((code, &reply["degraded"]), (Some(4), &json!(true)), "{reply}");
+    assert_eq!(reply["refusal"]["reason"], "degraded");
+    assert!(reply["refusal"]["message"].as_str().unwrap().contains("two"), "{reply}");
 }
 
 #[test]

@@ -40,13 +40,18 @@ pub fn search(
         Some(repo) => (Some(repo), None),
         None => (None, search.scope),
     };
+    let in_scope = |c: &Corpus| repo.is_none_or(|name| name == c.repo);
+    // Where one corpus can only be searched by words, all are: sections without a cosine would lose to
+    // any that has one.
+    let vector =
+        search.vector.filter(|v| corpora.iter().filter(|c| in_scope(c)).all(|c| made_with(c, v.1)));
     let mut found = Found { hits: Vec::new(), terms: vec![Vec::new(); corpora.len()] };
     for (number, corpus) in corpora.iter().enumerate() {
-        if repo.is_some_and(|name| name != corpus.repo) {
+        if !in_scope(corpus) {
             continue;
         }
         let scope = corpus.scope(prefix);
-        let vector = search.vector.filter(|v| made_with(corpus, v.1)).map(|v| v.0);
+        let vector = vector.map(|v| v.0);
         let result = arms::retrieve(corpus, number, search.question, vector, &scope, tuning)?;
         found.hits.extend(result.hits);
         found.terms[number] = result.terms;

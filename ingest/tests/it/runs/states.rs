@@ -103,3 +103,41 @@ fn a_last_run_that_is_half_a_file_does_not_matter() {
     let run = world.ingest(SOURCE, &[]).expect(0, "up_to_date");
     assert!(run.checked_at().is_some());
 }
+
+/// A mistyped option or a lost mount looks like a tree without documents; it never replaces one.
+#[test]
+fn a_tree_without_documents_replaces_none_that_has_some() {
+    let world = ingested();
+    let before = world.generation().id;
+    for args in [["--subdir", "nowhere"], ["--include", "*.none"], ["--exclude", "**"]] {
+        let run = world.ingest(SOURCE, &args).expect(1, "failed");
+        run.says(&["holds no document any more", "has 2", "keeps serving"]);
+        assert_eq!(world.generation().id, before, "{args:?}");
+    }
+    fs::remove_file(world.path(SOURCE).join("guide.md")).unwrap();
+    fs::remove_file(world.path(SOURCE).join("disk.md")).unwrap();
+    world.ingest(SOURCE, &[]).expect(1, "failed");
+    assert_eq!(world.generation().id, before);
+    let last = world.last_run();
+    assert_eq!(last["outcome"], "failed");
+    assert_eq!(last["generation"], before);
+}
+
+#[test]
+fn what_failed_is_named_again_when_nothing_is_new() {
+    let world = ingested();
+    fs::write(world.path(SOURCE).join("binary.md"), b"a\0b").unwrap();
+    let problems = world.ingest(SOURCE, &[]).expect(0, "published").problems();
+    assert!(problems.iter().any(|p| p.0 == "binary.md"), "{problems:?}");
+    assert_eq!(world.ingest(SOURCE, &[]).expect(0, "up_to_date").problems(), problems);
+}
+
+#[test]
+fn a_file_that_the_manifest_does_not_name_is_found() {
+    let world = ingested();
+    fs::write(current(&world).join("docs/extra.md"), "# Extra\n").unwrap();
+    let output = world.program().args(["verify", "--data", "data"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.contains("docs/extra.md") && stderr.contains("not in the manifest"), "{stderr}");
+}
