@@ -55,7 +55,8 @@ pub struct Settings {
     /// Seconds that a git server may be silent [default: 60]
     #[arg(long, env = "RUNBOOK_TIMEOUT_S", value_name = "SECONDS")]
     pub timeout_s: Option<u64>,
-    /// Forge for links: github, gitlab, gitlab-old, gitea, bitbucket, cgit, none [default: by URL]
+    /// Forge for links: auto, github, gitlab, gitlab-old, gitea, forgejo, bitbucket, cgit, none
+    /// [default: auto, by URL]
     #[arg(long, env = "RUNBOOK_FORGE", value_name = "KIND")]
     pub forge: Option<String>,
     /// Web address of the repository, where the URL does not give it
@@ -155,6 +156,9 @@ pub enum ConfigError {
         /// The values there are.
         allowed: Vec<&'static str>,
     },
+    /// A subdirectory that is not beneath the root.
+    #[error("`{0}` leads out of the source: --subdir is a directory beneath its root")]
+    Subdir(String),
     /// A glob.
     #[error(transparent)]
     Glob(#[from] GlobError),
@@ -224,14 +228,12 @@ impl Settings {
     pub fn resolve(self) -> Result<Config, ConfigError> {
         let source_text = self.source.clone().ok_or(ConfigError::Unset("source"))?;
         let data = self.data.clone().ok_or(ConfigError::Unset("data"))?;
-        let selection = Selection::new(self.subdir.as_deref(), &self.include, &self.exclude)?;
+        let subdir = self.subdir_beneath_root()?;
+        let selection = Selection::new(Some(&subdir), &self.include, &self.exclude)?;
         let forge = self.forge_choice()?;
         let joined = |values: &[String]| values.join("\n");
         let content_options = vec![
-            (
-                "subdir".to_owned(),
-                self.subdir.clone().unwrap_or_default().trim_matches('/').to_owned(),
-            ),
+            ("subdir".to_owned(), subdir),
             ("include".to_owned(), joined(&self.include)),
             ("exclude".to_owned(), joined(&self.exclude)),
             ("forge".to_owned(), format!("{forge:?}")),
@@ -256,6 +258,16 @@ impl Settings {
             wait: !self.no_wait,
             change_source: self.change_source,
         })
+    }
+
+    /// The subdirectory without `.` and doubled or outer slashes; empty for the root.
+    fn subdir_beneath_root(&self) -> Result<String, ConfigError> {
+        let given = self.subdir.as_deref().unwrap_or("");
+        let parts: Vec<&str> = given.split('/').filter(|p| !matches!(*p, "" | ".")).collect();
+        if parts.contains(&"..") {
+            return Err(ConfigError::Subdir(given.to_owned()));
+        }
+        Ok(parts.join("/"))
     }
 
     fn forge_choice(&self) -> Result<ForgeChoice, ConfigError> {

@@ -154,3 +154,19 @@ fn a_configuration_that_went_wrong_is_told_to_the_readers_of_last_run() {
     fails(bare(&world, &["--data", "typo", "--source", "nowhere"]), &["`nowhere`"]);
     assert!(!world.path("typo").exists());
 }
+
+#[test]
+fn a_subdirectory_is_read_however_it_is_written() {
+    let world = World::new();
+    write(&world, "docs/guide.md", "# Guide\n");
+    write(&world, "other.md", "# Other\n");
+    for subdir in ["docs", "./docs", "/docs/", "docs//."] {
+        world.ingest(SOURCE, &["--subdir", subdir]);
+        assert_eq!(world.documents(), ["docs/guide.md"], "{subdir}");
+    }
+    assert_eq!(world.generations(), 1, "one and the same option");
+    fails(
+        bare(&world, &["--data", "data", "--source", SOURCE, "--subdir", "docs/../.."]),
+        &["`docs/../..` leads out of the source"],
+    );
+}
