@@ -39,9 +39,6 @@ struct RunArgs {
     /// Configuration file (TOML); its keys are these flags with `_` for `-`
     #[arg(long, env = "RUNBOOK_INGEST_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Print the report as JSON
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Subcommand, Debug)]
@@ -97,12 +94,12 @@ fn print(text: &str) -> u8 {
 
 fn run(args: RunArgs) -> Result<u8, IngestError> {
     let config = configure(&args)?;
-    let report = crate::run::run(&config, &Progress::new(args.json)).inspect_err(|_| {
+    let report = crate::run::run(&config, &Progress::new(config.json)).inspect_err(|_| {
         if let Ok(id) = generation::current_id(&config.data) {
             tracing::warn!("generation {id} keeps serving");
         }
     })?;
-    let code = if args.json {
+    let code = if config.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&report).unwrap_or_default()))
     } else {
         print(&report.text())
@@ -154,7 +151,7 @@ fn chunks(args: RunArgs, path: Option<&str>) -> Result<u8, IngestError> {
     let mut out = String::new();
     for document::Document { chunks, .. } in &documents {
         for chunk in chunks {
-            out.push_str(&if args.json { json_line(chunk) } else { listing(chunk) });
+            out.push_str(&if config.json { json_line(chunk) } else { listing(chunk) });
         }
     }
     for problem in &report.problems {

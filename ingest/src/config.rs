@@ -76,12 +76,16 @@ pub struct Settings {
     pub file_onnxruntime: Option<PathBuf>,
     /// Let this data directory change to another source
     #[arg(long)]
-    #[serde(skip)]
+    #[serde(default)]
     pub change_source: bool,
+    /// Print the report as JSON
+    #[arg(long)]
+    #[serde(default)]
+    pub json: bool,
 }
 
 /// All keys of the file.
-pub const KEYS: [&str; 16] = [
+pub const KEYS: [&str; 18] = [
     "source",
     "data",
     "branch",
@@ -98,6 +102,8 @@ pub const KEYS: [&str; 16] = [
     "forge",
     "forge_url",
     "no_wait",
+    "change_source",
+    "json",
 ];
 
 /// The configuration of a run.
@@ -124,6 +130,8 @@ pub struct Config {
     pub wait: bool,
     /// Accept another source than the generation's.
     pub change_source: bool,
+    /// Whether the report is printed as JSON.
+    pub json: bool,
 }
 
 /// How the forge is chosen.
@@ -207,6 +215,8 @@ impl Settings {
             self.exclude = file.exclude;
         }
         self.no_wait |= file.no_wait;
+        self.change_source |= file.change_source;
+        self.json |= file.json;
         self
     }
 
@@ -257,6 +267,7 @@ impl Settings {
             forge,
             wait: !self.no_wait,
             change_source: self.change_source,
+            json: self.json,
         })
     }
 

@@ -170,3 +170,18 @@ fn a_subdirectory_is_read_however_it_is_written() {
         &["`docs/../..` leads out of the source"],
     );
 }
+
+#[test]
+fn every_flag_may_stand_in_the_file() {
+    let world = ingested();
+    fs::create_dir(world.path("other")).unwrap();
+    fs::write(world.path("other/o.md"), "# Other\n").unwrap();
+    let file = "source = \"other\"\ndata = \"data\"\nembedder = \"none\"\n\
+                change_source = true\nno_wait = true\njson = true\n";
+    fs::write(world.path("i.toml"), file).unwrap();
+    let output = world.program().args(["--config", "i.toml"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["documents"], 1);
+    assert_eq!(world.documents(), ["o.md"]);
+}
