@@ -7,13 +7,12 @@ use crate::retrieval;
 use anyhow::{Context, Result};
 use runbook_query::engine::Policy;
 use runbook_query::service::{Request, Service};
-use runbook_shared::analyse::{TermKind, analyse};
+use runbook_shared::analyse::TermKind;
 use runbook_shared::chunk::innermost;
 use runbook_shared::retrieval::arms::{Hit, LookedUp, features};
 use runbook_shared::retrieval::corpus::Corpus;
 use runbook_shared::retrieval::evidence;
 use runbook_shared::retrieval::search::{self, Found};
-use rustc_hash::FxHashSet;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -151,11 +150,6 @@ fn row(corpora: &[Arc<Corpus>], terms: &[LookedUp], hit: &Hit, (gold, page): (f6
 
 /// Which of the terms stand in a text, by number.
 fn present(terms: &[LookedUp], text: &str) -> Vec<usize> {
-    let set: FxHashSet<(TermKind, String)> =
-        analyse(text).into_iter().map(|t| (t.kind, t.stem)).collect();
-    let stands = |t: &LookedUp| {
-        let stem = t.corrected.clone().unwrap_or_else(|| t.term.stem.clone());
-        set.contains(&(t.term.kind, stem.clone())) || set.contains(&(TermKind::Whole, stem))
-    };
-    (0..terms.len()).filter(|n| stands(&terms[*n])).collect()
+    let standing = evidence::standing([text]);
+    (0..terms.len()).filter(|n| evidence::stands(&terms[*n], &standing)).collect()
 }

@@ -88,6 +88,11 @@ impl<'a> Ask<'a> {
     fn search(&self) -> Search<'a> {
         Search { question: self.question, vector: self.vector, scope: self.scope }
     }
+
+    /// True when the dense arm cannot run over all of these.
+    fn is_degraded(&self, corpora: &[Arc<Corpus>]) -> bool {
+        !corpora.iter().all(|c| self.vector.is_some_and(|v| made_with(c, v.1)))
+    }
 }
 
 /// Searches all corpora in scope.
@@ -111,7 +116,7 @@ pub fn answer(
     ask: &Ask<'_>,
     policy: &Policy,
 ) -> Result<Verdict, LexicalError> {
-    let degraded = !corpora.iter().all(|c| ask.vector.is_some_and(|v| made_with(c, v.1)));
+    let degraded = ask.is_degraded(corpora);
     let refused = request::refuse(ask.question.text());
     let found = search(corpora, ask, policy)?;
     let mut route = vec!["request_gate".to_owned(), "lexical".to_owned()];
@@ -170,7 +175,7 @@ pub fn show(
     (corpus, section): (usize, u32),
     confidence: f32,
 ) -> Result<Verdict, LexicalError> {
-    let degraded = !corpora.iter().all(|c| ask.vector.is_some_and(|v| made_with(c, v.1)));
+    let degraded = ask.is_degraded(corpora);
     let found = search(corpora, ask, policy)?;
     let engine = Engine { corpora, ask, policy, found: &found, degraded };
     let hit = found.hits.iter().find(|h| (h.corpus, h.section) == (corpus, section));

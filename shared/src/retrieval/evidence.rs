@@ -103,20 +103,25 @@ fn mean_of_best(hits: &[&Hit], most: usize, score: impl Fn(&Hit) -> f32) -> f32 
     scores.iter().sum::<f32>() / count(scores.len().max(1))
 }
 
-type Standing = FxHashSet<(TermKind, String)>;
+/// The terms that stand in a text.
+pub type Standing = FxHashSet<(TermKind, String)>;
+
+/// The terms that stand in any of these texts.
+#[must_use]
+pub fn standing<'a>(texts: impl IntoIterator<Item = &'a str>) -> Standing {
+    texts.into_iter().flat_map(analyse).map(|t| (t.kind, t.stem)).collect()
+}
 
 /// The terms of a section, its title and its headings.
 fn section_terms(corpus: &Corpus, hit: &Hit) -> Standing {
     let (chunk, section) = corpus.generation.section(hit.section);
     let heading = section.heading_path.join(" ");
-    [chunk.section_text(section), &chunk.title, &heading]
-        .into_iter()
-        .flat_map(analyse)
-        .map(|t| (t.kind, t.stem))
-        .collect()
+    standing([chunk.section_text(section), &chunk.title, &heading])
 }
 
-fn stands(term: &LookedUp, set: &Standing) -> bool {
+/// Whether a term of the question is among them; a word also as an identifier.
+#[must_use]
+pub fn stands(term: &LookedUp, set: &Standing) -> bool {
     let stem = term.corrected.clone().unwrap_or_else(|| term.term.stem.clone());
     set.contains(&(term.term.kind, stem.clone())) || set.contains(&(TermKind::Whole, stem))
 }
