@@ -32,7 +32,7 @@ MODEL_SHA = "bdb6be13c3204292ffa949eea193cedde3a9382b1cb8f62bfb7b86f5a3198893"
 OWN = "cases"
 LEFT_OUT = {"aggregation", "negative_existence", "membership", "entity_count", "action", "secret", "customer", "scope", "follow_up"}
 NEGATIVE = {"missing_weight"}
-DENSE = {"body_cosine", "cosine_z", "cosine_gap"}
+DENSE = {"body_cosine", "cosine_z", "cosine_gap", "span_cosine", "span_gap"}
 C = 0.1
 FOLDS = 5
 

@@ -46,6 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .flat_map(|d| &d.chunks)
         .flat_map(|c| c.sections.iter().map(move |s| (c, s)))
         .flat_map(|(chunk, section)| windows(chunk, section, &counter))
+        .map(|window| window.text)
         .collect();
     let different: BTreeSet<&String> = all.iter().collect();
     let mut texts: Vec<&String> = different.into_iter().collect();
@@ -59,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         std::thread::scope(|scope| {
             let work = || {
                 while let Some(text) = texts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    embedder.embed_passage(text)?;
+                    embedder.embed_passage(text, &[])?;
                 }
                 Ok(())
             };

@@ -12,7 +12,7 @@ use runbook_shared::generation::publish::Draft;
 use runbook_shared::lexical::{LexicalDoc, LexicalError, LexicalWriter};
 use runbook_shared::limits::GRAPH_SERVES_FROM;
 use runbook_shared::markdown::plain;
-use runbook_shared::vectors::{self, VectorError, VectorIndex, VectorSearch};
+use runbook_shared::vectors::{self, Contents, VectorError, VectorIndex, VectorSearch};
 use serde::Serialize;
 use std::path::Path;
 
@@ -123,11 +123,18 @@ pub fn write_vectors(
     let windows = of.windows;
     let reused = embedding::fill(windows, cache, embedder, threads, progress)?;
     let dim = embedder.id().dim;
-    let rows = embedding::rows(windows, cache, dim as usize);
+    let all = embedding::rows(windows, cache, dim as usize);
+    let contents = Contents {
+        dim,
+        rows: &all.rows,
+        sections: &windows.sections,
+        spans: &all.spans,
+        span_ends: &all.span_ends,
+    };
     let dir = draft.dir().join("vectors");
     let write = |before| -> Result<GraphReport, AssembleError> {
         std::fs::create_dir(&dir).at("create directory", &dir)?;
-        Ok(measure_graph(&vectors::write(&dir, dim, &rows, &windows.sections, before)?))
+        Ok(measure_graph(&vectors::write(&dir, &contents, before)?))
     };
     let mut graph = write(of.before)?;
     if of.before.is_some() && graph.recall_at_10 < RECALL_WANTED {

@@ -2,9 +2,9 @@
 
 use crate::progress::Progress;
 use crate::vector_cache::{Key, VectorCache, key};
-use crate::windows::windows;
+use crate::windows::{Window, windows};
 use runbook_shared::chunk::Chunk;
-use runbook_shared::embed::{EmbedError, Embedder};
+use runbook_shared::embed::{EmbedError, Embedded, Embedder};
 use runbook_shared::error::PathError;
 use runbook_shared::tokens::TokenCounter;
 use rustc_hash::FxHashMap;
@@ -17,8 +17,8 @@ pub struct Windows {
     pub keys: Vec<Key>,
     /// The section of each window, ascending.
     pub sections: Vec<u32>,
-    /// Texts by key.
-    texts: FxHashMap<Key, String>,
+    /// Windows by key.
+    texts: FxHashMap<Key, Window>,
 }
 
 /// Lists the windows of all chunks.
@@ -28,11 +28,11 @@ pub fn list(chunks: &[Chunk], counter: &TokenCounter, passage_prefix: &str) -> W
     let mut number = 0u32;
     for chunk in chunks {
         for section in &chunk.sections {
-            for text in windows(chunk, section, counter) {
-                let key = key(&format!("{passage_prefix}{text}"));
+            for window in windows(chunk, section, counter) {
+                let key = key(&format!("{passage_prefix}{}", window.text));
                 list.keys.push(key);
                 list.sections.push(number);
-                list.texts.entry(key).or_insert(text);
+                list.texts.entry(key).or_insert(window);
             }
             number += 1;
         }
@@ -66,26 +66,28 @@ pub fn fill(
     threads: usize,
     progress: &Progress,
 ) -> Result<u64, EmbeddingError> {
-    let mut missing: Vec<(&Key, &String)> =
+    let mut missing: Vec<(&Key, &Window)> =
         windows.texts.iter().filter(|(key, _)| cache.get(key).is_none()).collect();
     // Longest first, so that the last texts to finish are short ones; ties by text for one order.
-    missing.sort_by(|a, b| b.1.len().cmp(&a.1.len()).then_with(|| a.1.cmp(b.1)));
+    missing.sort_by(|a, b| {
+        b.1.text.len().cmp(&a.1.text.len()).then_with(|| a.1.text.cmp(&b.1.text))
+    });
     let reused = windows.keys.iter().filter(|k| cache.get(k).is_some()).count() as u64;
     // A session takes longer to make than a few texts to embed.
     let threads = threads.min(1 + missing.len() / TEXTS_FOR_ANOTHER_SESSION);
     let bar = progress.bar("embed", missing.len());
     let next = AtomicUsize::new(0);
     let failure: Mutex<Option<EmbedError>> = Mutex::new(None);
-    let (sender, receiver) = mpsc::sync_channel::<(Key, Vec<f32>)>(256);
+    let (sender, receiver) = mpsc::sync_channel::<(Key, Embedded)>(256);
     std::thread::scope(|scope| {
         for _ in 0..threads.max(1) {
             let sender = sender.clone();
             let (next, failure, missing) = (&next, &failure, &missing);
             scope.spawn(move || {
-                while let Some((key, text)) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    match embedder.embed_passage(text) {
-                        Ok(vector) => {
-                            if sender.send((**key, vector)).is_err() {
+                while let Some((key, window)) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    match embedder.embed_passage(&window.text, &window.spans) {
+                        Ok(embedded) => {
+                            if sender.send((**key, embedded)).is_err() {
                                 return; // The receiver gave up: its error is reported.
                             }
                         }
@@ -99,8 +101,8 @@ pub fn fill(
             });
         }
         drop(sender);
-        for (key, vector) in receiver {
-            cache.put(key, &vector)?;
+        for (key, embedded) in receiver {
+            cache.put(key, &embedded)?;
             bar.inc(1);
         }
         Ok::<(), PathError>(())
@@ -112,12 +114,29 @@ pub fn fill(
     }
 }
 
-/// The vectors of all windows, one after the other.
+/// The rows of all windows, as the vector index takes them.
+pub struct AllRows {
+    /// Vectors of the windows, one after the other.
+    pub rows: Vec<f32>,
+    /// Vectors of the spans, one after the other, quantised.
+    pub spans: Vec<i8>,
+    /// How many spans there are up to and with each window.
+    pub span_ends: Vec<u32>,
+}
+
+/// Collects the rows of all windows.
 #[must_use]
-pub fn rows(windows: &Windows, cache: &VectorCache, dim: usize) -> Vec<f32> {
-    let mut rows = Vec::with_capacity(windows.keys.len() * dim);
+pub fn rows(windows: &Windows, cache: &VectorCache, dim: usize) -> AllRows {
+    let mut all = AllRows {
+        rows: Vec::with_capacity(windows.keys.len() * dim),
+        spans: Vec::new(),
+        span_ends: Vec::with_capacity(windows.keys.len()),
+    };
     for key in &windows.keys {
-        rows.extend_from_slice(cache.get(key).expect("fill() has put every key into the cache"));
+        let known = cache.get(key).expect("fill() has put every key into the cache");
+        all.rows.extend_from_slice(&known.vector);
+        all.spans.extend_from_slice(&known.spans);
+        all.span_ends.push(u32::try_from(all.spans.len() / dim.max(1)).unwrap_or(u32::MAX));
     }
-    rows
+    all
 }

@@ -1,12 +1,15 @@
 //! Vectors of texts that were embedded before, by content and embedder.
 //!
-//! One append-only file an embedder: records of key, vector and checksum. A record that is torn or
-//! altered is not used. Every vector is appended as soon as it is computed, so that a run that is
-//! killed has not worked for nothing. After a publish, keys that no window uses are dropped when they
-//! are more than half of the file.
+//! One append-only file an embedder: records of key, number of spans, vector, vectors of the spans and
+//! checksum. A record that is torn or altered is not used, nor what follows one whose number of spans
+//! is altered. Every vector is appended as soon as it is computed, so that a run that is killed has not
+//! worked for nothing. After a publish, keys that no window uses are dropped when they are more than
+//! half of the file.
 
-use runbook_shared::embed::EmbedderId;
+use runbook_shared::embed::{Embedded, EmbedderId};
 use runbook_shared::error::{IoContext, PathError};
+use runbook_shared::limits::SPAN_TOKENS_MAX;
+use runbook_shared::vectors;
 use rustc_hash::FxHashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -16,6 +19,7 @@ use std::path::{Path, PathBuf};
 pub type Key = [u8; 16];
 
 const KEY_BYTES: usize = 16;
+const COUNT_BYTES: usize = 2;
 const CHECK_BYTES: usize = 4;
 
 /// The cache of one embedder.
@@ -23,8 +27,17 @@ pub struct VectorCache {
     path: PathBuf,
     file: File,
     dim: usize,
-    vectors: FxHashMap<Key, Box<[f32]>>,
+    vectors: FxHashMap<Key, Known>,
     records: usize,
+}
+
+/// What is known of a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    /// Its vector.
+    pub vector: Box<[f32]>,
+    /// The vectors of its spans, one after the other, quantised.
+    pub spans: Box<[i8]>,
 }
 
 /// The key of a text.
@@ -54,24 +67,26 @@ impl VectorCache {
         let dim = embedder.dim as usize;
         let (vectors, records, whole) = read(&path, dim)?;
         let file = OpenOptions::new().create(true).append(true).open(&path).at("open", &path)?;
-        file.set_len(whole).at("cut", &path)?;
+        file.set_len(whole as u64).at("cut", &path)?;
         Ok(Self { path, file, dim, vectors, records })
     }
 
-    /// The vector of a text, if it is known.
+    /// The vectors of a text, if they are known.
     #[must_use]
-    pub fn get(&self, key: &Key) -> Option<&[f32]> {
-        self.vectors.get(key).map(|v| &**v)
+    pub fn get(&self, key: &Key) -> Option<&Known> {
+        self.vectors.get(key)
     }
 
-    /// Remembers a vector.
+    /// Remembers the vectors of a text.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn put(&mut self, key: Key, vector: &[f32]) -> Result<(), PathError> {
-        self.file.write_all(&record(&key, vector)).at("write", &self.path)?;
+    pub fn put(&mut self, key: Key, embedded: &Embedded) -> Result<(), PathError> {
+        let spans = vectors::quantised(self.dim, &embedded.spans);
+        let known = Known { vector: embedded.vector.as_slice().into(), spans: spans.into() };
+        self.file.write_all(&record(&key, &known, self.dim)).at("write", &self.path)?;
         self.records += 1;
-        self.vectors.insert(key, vector.into());
+        self.vectors.insert(key, known);
         Ok(())
     }
 
@@ -84,33 +99,39 @@ impl VectorCache {
         if self.records <= 2 * used.len() {
             return Ok(());
         }
-        let mut bytes = Vec::with_capacity(used.len() * record_bytes(self.dim));
-        for (key, vector) in self.vectors.iter().filter(|(k, _)| used.contains_key(*k)) {
-            bytes.extend_from_slice(&record(key, vector));
+        let mut bytes = Vec::new();
+        for (key, known) in self.vectors.iter().filter(|(k, _)| used.contains_key(*k)) {
+            bytes.extend_from_slice(&record(key, known, self.dim));
         }
         runbook_shared::generation::publish::replace_file(&self.path, &bytes)
     }
 }
 
+/// A name of all that the vectors depend on besides the text.
 fn file_name(embedder: &EmbedderId) -> String {
-    let id = serde_json::to_vec(embedder).unwrap_or_default();
+    let id = serde_json::to_vec(&(embedder, "spans", SPAN_TOKENS_MAX)).unwrap_or_default();
     format!("{}.vectors", &blake3::hash(&id).to_hex()[..16])
 }
 
-fn record_bytes(dim: usize) -> usize {
-    KEY_BYTES + dim * 4 + CHECK_BYTES
+fn record_bytes(dim: usize, spans: usize) -> usize {
+    KEY_BYTES + COUNT_BYTES + dim * 4 + dim * spans + CHECK_BYTES
 }
 
-fn record(key: &Key, vector: &[f32]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(record_bytes(vector.len()));
+fn record(key: &Key, known: &Known, dim: usize) -> Vec<u8> {
+    let spans = known.spans.len() / dim.max(1);
+    let mut bytes = Vec::with_capacity(record_bytes(dim, spans));
     bytes.extend_from_slice(key);
-    bytes.extend(vector.iter().flat_map(|v| v.to_le_bytes()));
+    // A window of 256 tokens has no more spans than that.
+    bytes.extend(u16::try_from(spans).unwrap_or(u16::MAX).to_le_bytes());
+    bytes.extend(known.vector.iter().flat_map(|v| v.to_le_bytes()));
+    bytes.extend(known.spans.iter().flat_map(|v| v.to_le_bytes()));
     let check = blake3::hash(&bytes);
     bytes.extend_from_slice(&check.as_bytes()[..CHECK_BYTES]);
     bytes
 }
 
-type Read = (FxHashMap<Key, Box<[f32]>>, usize, u64);
+/// The vectors, how many records hold them, and how many bytes those take.
+type Read = (FxHashMap<Key, Known>, usize, usize);
 
 fn read(path: &Path, dim: usize) -> Result<Read, PathError> {
     let bytes = match fs::read(path).at("read", path) {
@@ -118,23 +139,26 @@ fn read(path: &Path, dim: usize) -> Result<Read, PathError> {
         Err(e) if e.is_not_found() => Vec::new(),
         Err(e) => return Err(e),
     };
-    let size = record_bytes(dim);
     let mut vectors = FxHashMap::default();
-    for record in bytes.chunks_exact(size) {
+    let (mut records, mut whole) = (0, 0);
+    while let Some(count) = bytes.get(whole + KEY_BYTES..whole + KEY_BYTES + COUNT_BYTES) {
+        let size = record_bytes(dim, usize::from(u16::from_le_bytes([count[0], count[1]])));
+        let Some(record) = bytes.get(whole..whole + size) else { break };
+        whole += size;
+        records += 1;
         let (body, check) = record.split_at(size - CHECK_BYTES);
         if blake3::hash(body).as_bytes()[..CHECK_BYTES] != *check {
             continue;
         }
         let mut key = [0; KEY_BYTES];
         key.copy_from_slice(&body[..KEY_BYTES]);
-        let vector = body[KEY_BYTES..]
-            .chunks_exact(4)
-            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
-            .collect();
-        vectors.insert(key, vector);
+        let (vector, spans) = body[KEY_BYTES + COUNT_BYTES..].split_at(dim * 4);
+        let vector =
+            vector.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+        let spans = spans.iter().map(|b| i8::from_le_bytes([*b])).collect();
+        vectors.insert(key, Known { vector, spans });
     }
-    let records = bytes.len() / size;
-    Ok((vectors, records, (records * size) as u64))
+    Ok((vectors, records, whole))
 }
 
 #[cfg(test)]
@@ -156,9 +180,17 @@ mod tests {
     #[test]
     fn torn_and_altered_records_are_not_used() {
         let data = tempfile::tempdir().unwrap();
+        let embedded = |vector: [f32; 2], spans: &[f32]| Embedded {
+            vector: vector.into(),
+            spans: spans.into(),
+        };
+        let known = |vector: [f32; 2], spans: &[i8]| Known {
+            vector: vector.into(),
+            spans: spans.into(),
+        };
         let mut cache = VectorCache::open(data.path(), &id("a")).unwrap();
-        cache.put(key("one"), &[1.0, 2.0]).unwrap();
-        cache.put(key("two"), &[3.0, 4.0]).unwrap();
+        cache.put(key("one"), &embedded([1.0, 2.0], &[])).unwrap();
+        cache.put(key("two"), &embedded([3.0, 4.0], &[0.0, 1.0, -0.5, 1.0])).unwrap();
         let path = cache.path.clone();
         drop(cache);
         let mut bytes = fs::read(&path).unwrap();
@@ -167,11 +199,11 @@ mod tests {
         fs::write(&path, &bytes).unwrap();
         let mut cache = VectorCache::open(data.path(), &id("a")).unwrap();
         assert_eq!(cache.get(&key("one")), None);
-        assert_eq!(cache.get(&key("two")), Some(&[3.0, 4.0][..]));
-        cache.put(key("one"), &[1.0, 2.0]).unwrap();
+        assert_eq!(cache.get(&key("two")), Some(&known([3.0, 4.0], &[0, 127, -64, 127])));
+        cache.put(key("one"), &embedded([1.0, 2.0], &[])).unwrap();
         drop(cache);
         let cache = VectorCache::open(data.path(), &id("a")).unwrap();
-        assert_eq!(cache.get(&key("one")), Some(&[1.0, 2.0][..]));
+        assert_eq!(cache.get(&key("one")), Some(&known([1.0, 2.0], &[])));
         cache.prune([key("two")].into_iter()).unwrap();
         let cache = VectorCache::open(data.path(), &id("a")).unwrap();
         assert_eq!((cache.get(&key("one")), cache.records), (None, 1));

@@ -367,6 +367,7 @@ fn unscored(corpus: usize, section: u32) -> Hit {
         cosine: None,
         heading_cosine: None,
         body_cosine: None,
+        span_cosine: None,
         coverage: 0.0,
         heading_coverage: 0.0,
         page_bm25: 0.0,

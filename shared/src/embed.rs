@@ -2,7 +2,9 @@
 //!
 //! The default model is quantised dynamically: the scale of its activations depends on everything
 //! that shares a run, so a text is always embedded alone and its vector depends on nothing else
-//! (PROVENANCE.md beside the model).
+//! (PROVENANCE.md beside the model). The same run gives the vectors of spans within the text.
+
+mod spans;
 
 use crate::error::{Hint, IoContext, PathError};
 use crate::limits::WINDOW_TOKENS_MAX;
@@ -17,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -43,15 +46,25 @@ pub struct EmbedderId {
     pub tokenizer_sha256: String,
 }
 
+/// The vectors of a passage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Embedded {
+    /// Of all of it.
+    pub vector: Vec<f32>,
+    /// Of its spans, one after the other, each as long as `vector`; empty where the model does not
+    /// pool its tokens by their mean.
+    pub spans: Vec<f32>,
+}
+
 /// Turns texts into vectors of length 1.
 pub trait Embedder: Send + Sync {
     /// What the vectors may be compared with.
     fn id(&self) -> &EmbedderId;
-    /// The vector of a passage.
+    /// The vector of a passage, and those of the spans (bytes of `text`) within it.
     ///
     /// # Errors
     /// When the model fails.
-    fn embed_passage(&self, text: &str) -> Result<Vec<f32>, EmbedError>;
+    fn embed_passage(&self, text: &str, spans: &[Range<usize>]) -> Result<Embedded, EmbedError>;
     /// The vector of a question.
     ///
     /// # Errors
@@ -205,7 +218,7 @@ impl ModelFiles {
             returned: Condvar::new(),
             sessions: sessions.max(1),
         };
-        let dim = embedder.run("ready")?.len();
+        let dim = embedder.run("ready", &[])?.vector.len();
         if dim != embedder.files.id.dim as usize {
             return Err(embedder.failed(&format!(
                 "its vectors have {dim} numbers, its config.json says {}",
@@ -293,17 +306,21 @@ impl OnnxEmbedder {
         EmbedError::Model { name: self.files.id.id.clone(), message: message.to_owned() }
     }
 
-    fn run(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
+    fn run(&self, text: &str, spans: &[Range<usize>]) -> Result<Embedded, EmbedError> {
+        let spans = if self.pooling() == Pooling::Mean { spans } else { &[] };
         let mut session = self.take()?;
-        let result = session.embed([text], None);
+        let result = spans::run(&mut session, self.pooling(), text, spans);
         self.give_back(session);
-        let mut vectors = result.map_err(|e| self.failed(&e.to_string()))?;
-        let vector = vectors.pop().ok_or_else(|| self.failed("it returned no vector"))?;
-        if vector.iter().all(|v| v.is_finite()) {
-            Ok(vector)
+        let embedded = result.map_err(|e| self.failed(&e.to_string()))?;
+        if embedded.vector.iter().chain(&embedded.spans).all(|v| v.is_finite()) {
+            Ok(embedded)
         } else {
             Err(self.failed("it returned a vector that is not finite"))
         }
+    }
+
+    fn pooling(&self) -> Pooling {
+        if self.files.card.pooling == "cls" { Pooling::Cls } else { Pooling::Mean }
     }
 
     fn take(&self) -> Result<TextEmbedding, EmbedError> {
@@ -341,9 +358,8 @@ impl OnnxEmbedder {
                 r#"{"model_max_length": 512, "pad_token": "[PAD]"}"#,
             ),
         };
-        let pooling = if self.files.card.pooling == "cls" { Pooling::Cls } else { Pooling::Mean };
         let model = UserDefinedEmbeddingModel::new(self.files.model.clone(), tokenizer_files)
-            .with_pooling(pooling)
+            .with_pooling(self.pooling())
             .with_quantization(QuantizationMode::Dynamic);
         let mut options = InitOptionsUserDefined::new()
             .with_max_length(WINDOW_TOKENS_MAX)
@@ -361,11 +377,14 @@ impl Embedder for OnnxEmbedder {
         &self.files.id
     }
 
-    fn embed_passage(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
-        self.run(&format!("{}{text}", self.files.id.passage_prefix))
+    fn embed_passage(&self, text: &str, spans: &[Range<usize>]) -> Result<Embedded, EmbedError> {
+        let prefix = &self.files.id.passage_prefix;
+        let spans: Vec<_> =
+            spans.iter().map(|s| s.start + prefix.len()..s.end + prefix.len()).collect();
+        self.run(&format!("{prefix}{text}"), &spans)
     }
 
     fn embed_question(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
-        self.run(&format!("{}{text}", self.files.id.query_prefix))
+        Ok(self.run(&format!("{}{text}", self.files.id.query_prefix), &[])?.vector)
     }
 }

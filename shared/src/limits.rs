@@ -6,6 +6,8 @@ pub const CHUNK_TOKENS_MAX: usize = 800;
 pub const WINDOW_TOKENS_MAX: usize = 256;
 /// The tokens of a window that its contextual header (title and heading trail) may take.
 pub const WINDOW_HEADER_TOKENS_MAX: usize = 64;
+/// The tokens of a span of a window, which has a vector of its own: about two sentences.
+pub const SPAN_TOKENS_MAX: usize = 40;
 /// The special tokens that a BERT tokenizer adds to a text: `[CLS]` and `[SEP]`.
 pub const SPECIAL_TOKENS: usize = 2;
 /// The largest document that is indexed, in bytes (8 MiB).

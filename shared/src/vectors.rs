@@ -1,7 +1,8 @@
 //! The vector index: exact f32 rows, int8 rows for the scan, and an HNSW graph over the int8 rows.
 //!
 //! A row is a window of a section; `windows.u32` tells which section. Rows stand in the order of
-//! the sections, so a scope is a range of rows. docs/index-format.md describes the bytes.
+//! the sections, so a scope is a range of rows. Spans within the windows have int8 rows of their own,
+//! which are not searched, only compared. docs/index-format.md describes the bytes.
 //!
 //! Search scans the int8 rows, or walks the graph above a number of rows, and computes the cosine
 //! of the best candidates from the f32 rows. Integer sums are exact, so every instruction set finds
@@ -24,6 +25,8 @@ use std::path::{Path, PathBuf};
 const MAGIC_F32: &[u8; 8] = b"RBASKF32";
 const MAGIC_I8: &[u8; 8] = b"RBASKI08";
 const MAGIC_WINDOWS: &[u8; 8] = b"RBASKWIN";
+const MAGIC_SPANS: &[u8; 8] = b"RBASKSPA";
+const MAGIC_SPAN_ENDS: &[u8; 8] = b"RBASKSPE";
 /// How many candidates of the scan are scored again in f32, at least.
 const RESCORED_MIN: usize = 40;
 /// Candidates scored again for each result asked for.
@@ -61,27 +64,52 @@ fn format_error(path: &Path, message: impl Into<String>) -> VectorError {
     VectorError::Format { path: path.to_owned(), message: message.into() }
 }
 
+/// What a vector index is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Contents<'a> {
+    /// The length of a vector.
+    pub dim: u32,
+    /// Unit vectors of the windows, one after the other.
+    pub rows: &'a [f32],
+    /// The section of each window, ascending.
+    pub sections: &'a [u32],
+    /// Vectors of the spans, quantised by [`quantised`], one after the other.
+    pub spans: &'a [i8],
+    /// How many spans there are up to and with each window.
+    pub span_ends: &'a [u32],
+}
+
+/// Vectors of length `dim` as int8 rows, each scaled to its largest number.
+#[must_use]
+pub fn quantised(dim: usize, rows: &[f32]) -> Vec<i8> {
+    quantise_rows(dim, rows).0
+}
+
 /// Writes the files of a vector index into `dir` and opens it, the graph as it is in memory.
 ///
-/// `rows` are unit vectors of length `dim`, one after the other; `sections` names the section of
-/// each, in ascending order. The graph is extended from the vector index in `before`, where that has
-/// enough in common with this one; its files' hashes must have been verified.
+/// The graph is extended from the vector index in `before`, where that has enough in common with this
+/// one; its files' hashes must have been verified.
 ///
 /// # Errors
 /// When a file cannot be written.
 pub fn write(
     dir: &Path,
-    dim: u32,
-    rows: &[f32],
-    sections: &[u32],
+    contents: &Contents<'_>,
     before: Option<&Path>,
 ) -> Result<VectorIndex, VectorError> {
+    let Contents { dim, rows, sections, spans, span_ends } = *contents;
     let count = sections.len();
+    let span_count = span_ends.last().map_or(0, |n| *n as usize);
     assert_eq!(rows.len(), count * dim as usize, "one row a window");
-    debug_assert!(sections.is_sorted());
+    assert_eq!(spans.len(), span_count * dim as usize, "one row a span");
+    assert_eq!(span_ends.len(), count, "one end a window");
+    debug_assert!(sections.is_sorted() && span_ends.is_sorted());
     let bytes = |values: &[u8], path: &Path, magic| write_file(path, magic, dim, count, &[values]);
     bytes(bytemuck::cast_slice(rows), &dir.join("rows.f32"), MAGIC_F32)?;
     bytes(bytemuck::cast_slice(sections), &dir.join("windows.u32"), MAGIC_WINDOWS)?;
+    bytes(bytemuck::cast_slice(span_ends), &dir.join("spans.u32"), MAGIC_SPAN_ENDS)?;
+    let spans: &[u8] = bytemuck::cast_slice(spans);
+    write_file(&dir.join("spans.i8"), MAGIC_SPANS, dim, span_count, &[spans])?;
     let (quantised, scales) = quantise_rows(dim as usize, rows);
     write_file(
         &dir.join("rows.i8"),
@@ -120,6 +148,8 @@ pub struct VectorIndex {
     exact: Rows,
     quantised: Rows,
     sections: Rows,
+    spans: Rows,
+    span_ends: Rows,
     graph: Option<Graph>,
 }
 
@@ -138,10 +168,19 @@ impl VectorIndex {
         {
             return Err(format_error(dir, "the row files do not have the same shape"));
         }
+        let spans = Rows::open(&dir.join("spans.i8"), MAGIC_SPANS, |dim, n| dim * n)?;
+        let span_ends = Rows::open(&dir.join("spans.u32"), MAGIC_SPAN_ENDS, |_, n| n * 4)?;
+        let ends: &[u32] = bytemuck::cast_slice(span_ends.body());
+        if (spans.dim, ends.len()) != (exact.dim, exact.count)
+            || !ends.is_sorted()
+            || ends.last().map_or(0, |n| *n as usize) != spans.count
+        {
+            return Err(format_error(dir, "the files of the spans do not fit the windows"));
+        }
         let graph = (with_graph && exact.count > 0)
             .then(|| Graph::load(dir, exact.dim, exact.count))
             .transpose()?;
-        Ok(Self { exact, quantised, sections, graph })
+        Ok(Self { exact, quantised, sections, spans, span_ends, graph })
     }
 
     /// The number of windows.
@@ -173,6 +212,20 @@ impl VectorIndex {
     pub fn row(&self, window: usize) -> &[f32] {
         let rows: &[f32] = bytemuck::cast_slice(self.exact.body());
         &rows[window * self.dim()..(window + 1) * self.dim()]
+    }
+
+    /// The best cosine of `question` (int8, as [`quantised`] makes it) with a span of these windows;
+    /// none where they have no span.
+    #[must_use]
+    pub fn best_span(&self, windows: Range<usize>, question: &[i8]) -> Option<CosineScore> {
+        let ends: &[u32] = bytemuck::cast_slice(self.span_ends.body());
+        let before = |window: usize| window.checked_sub(1).map_or(0, |w| ends[w] as usize);
+        let (from, to) = (before(windows.start), before(windows.end));
+        let spans: &[i8] = bytemuck::cast_slice(self.spans.body());
+        spans[from * self.dim()..to * self.dim()]
+            .chunks_exact(self.dim().max(1))
+            .map(|span| CosineScore(scan::cosine(span, question)))
+            .reduce(|best, next| if next.0 > best.0 { next } else { best })
     }
 
     /// The `k` windows of the sections in `range` that are nearest to `question`, best first.
@@ -251,6 +304,41 @@ mod tests {
         rows
     }
 
+    /// Writes an index in which the only span of a window is the window itself; every third has none.
+    fn store(
+        dir: &Path,
+        dim: usize,
+        rows: &[f32],
+        sections: &[u32],
+        before: Option<&Path>,
+    ) -> Result<VectorIndex, VectorError> {
+        let (mut spans, mut span_ends) = (Vec::new(), Vec::new());
+        for (window, row) in rows.chunks_exact(dim).enumerate() {
+            if window % 3 != 2 {
+                spans.extend(quantised(dim, row));
+            }
+            span_ends.push((spans.len() / dim) as u32);
+        }
+        let (spans, span_ends) = (&spans[..], &span_ends[..]);
+        write(dir, &Contents { dim: dim as u32, rows, sections, spans, span_ends }, before)
+    }
+
+    #[test]
+    fn the_best_span_of_some_windows_and_of_none() {
+        let (dim, count) = (32, 12);
+        let rows = unit_rows(dim, count, 5);
+        let sections: Vec<u32> = (0..count as u32).collect();
+        let dir = tempfile::tempdir().unwrap();
+        store(dir.path(), dim, &rows, &sections, None).unwrap();
+        let index = VectorIndex::open(dir.path(), true).unwrap();
+        let question = quantised(dim, &rows[4 * dim..5 * dim]);
+        assert!(index.best_span(0..count, &question).unwrap().0 > 0.999);
+        assert!(index.best_span(4..5, &question).unwrap().0 > 0.999);
+        assert!(index.best_span(0..4, &question).unwrap().0 < 0.9);
+        assert_eq!(index.best_span(2..3, &question).map(|c| c.0), None);
+        assert_eq!(index.best_span(3..3, &question).map(|c| c.0), None);
+    }
+
     fn exact(
         rows: &[f32],
         dim: usize,
@@ -270,7 +358,7 @@ mod tests {
         let rows = unit_rows(dim, count, 7);
         let sections: Vec<u32> = (0..count as u32).map(|w| w / 2).collect();
         let dir = tempfile::tempdir().unwrap();
-        write(dir.path(), dim as u32, &rows, &sections, None).unwrap();
+        store(dir.path(), dim, &rows, &sections, None).unwrap();
         let index = VectorIndex::open(dir.path(), true).unwrap();
         let (mut scanned, mut walked) = (0, 0);
         for question in unit_rows(dim, 50, 99).chunks_exact(dim) {
@@ -295,7 +383,7 @@ mod tests {
         let rows = unit_rows(dim, count, 3);
         let sections: Vec<u32> = (0..count as u32).collect();
         let dir = tempfile::tempdir().unwrap();
-        write(dir.path(), dim as u32, &rows, &sections, None).unwrap();
+        store(dir.path(), dim, &rows, &sections, None).unwrap();
         let index = VectorIndex::open(dir.path(), true).unwrap();
         let question = &unit_rows(dim, 1, 5)[..];
         let found = index.search(question, &(100..120), 5, VectorSearch::Scan);
@@ -306,10 +394,10 @@ mod tests {
     #[test]
     fn no_rows_and_cut_files() {
         let dir = tempfile::tempdir().unwrap();
-        write(dir.path(), 4, &[], &[], None).unwrap();
+        store(dir.path(), 4, &[], &[], None).unwrap();
         let index = VectorIndex::open(dir.path(), true).unwrap();
         assert!(index.search(&[1.0, 0.0, 0.0, 0.0], &(0..9), 3, VectorSearch::Scan).is_empty());
-        for name in ["rows.f32", "rows.i8", "windows.u32"] {
+        for name in ["rows.f32", "rows.i8", "windows.u32", "spans.i8", "spans.u32"] {
             let path = dir.path().join(name);
             let whole = std::fs::read(&path).unwrap();
             for cut in [0, 10, rows::HEADER_BYTES - 1] {
@@ -352,7 +440,7 @@ mod tests {
             numbers.iter().flat_map(|n| &all[n * dim..(n + 1) * dim]).copied().collect();
         let sections: Vec<u32> = (0..numbers.len() as u32).collect();
         let dir = tempfile::tempdir().unwrap();
-        let made = write(dir.path(), dim as u32, &rows, &sections, before).unwrap();
+        let made = store(dir.path(), dim, &rows, &sections, before).unwrap();
         let read = VectorIndex::open(dir.path(), true).unwrap();
         for index in [&made, &read] {
             let recall = recall(index, &rows, dim);

@@ -10,9 +10,9 @@ pub const FILE_NAME: &str = "manifest.json";
 /// Version of the files' layout. A reader refuses what is newer or older than it knows.
 ///
 /// - 1: first.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 /// The oldest layout this program reads.
-pub const FORMAT_VERSION_MIN: u32 = 1;
+pub const FORMAT_VERSION_MIN: u32 = 2;
 /// Version of the rules that make content: chunking, analysis, windows. Another one is a rebuild.
 ///
 /// - 1: before the first release.

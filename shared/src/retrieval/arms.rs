@@ -11,7 +11,7 @@ use crate::analyse::{Term, TermKind};
 use crate::lexical::{LexicalError, LexicalHit, QueryTerm, TextField};
 use crate::limits::QUESTION_TERMS_MAX;
 use crate::score::{Bm25Score, CosineScore, FusedScore};
-use crate::vectors::{VectorIndex, VectorSearch, dot_f32};
+use crate::vectors::{self, VectorIndex, VectorSearch, dot_f32};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
@@ -54,7 +54,7 @@ impl Default for Tuning {
     fn default() -> Self {
         Self {
             fields: [0.6, 1.2, 1.0, 0.6, 1.0],
-            ranker: [0.3, 0.0, 0.25, 0.4, 0.0, 0.1, 0.2, 0.4],
+            ranker: [0.3, 0.0, 0.25, 0.4, 0.0, 0.1, 0.2, 0.4, 0.0],
             proximity_share: 0.2,
             stretch: 12,
             reranked: 20,
@@ -79,6 +79,9 @@ pub struct Hit {
     pub heading_cosine: Option<CosineScore>,
     /// Cosine of the best window with text; none without vectors or text.
     pub body_cosine: Option<CosineScore>,
+    /// Cosine of the best span within the windows, a few lines; that of the best window where there is
+    /// none; none without vectors.
+    pub span_cosine: Option<CosineScore>,
     /// Share of the question's terms, by idf, that stand in the section.
     pub coverage: f32,
     /// Share of them that stand in its title or headings.
@@ -212,18 +215,21 @@ pub fn retrieve(
         sections.extend(windows.iter().map(|(window, _)| vectors.sections()[*window as usize]));
     }
     let weights = term_weights(&terms);
+    let quantised = vector.map(|v| vectors::quantised(v.len(), v)).unwrap_or_default();
     let mut hits: Vec<Hit> = sections
         .into_iter()
         .map(|section| {
             let found = by_section.get(&section);
-            let cosines = dense.map(|(vectors, vector)| section_cosines(vectors, section, vector));
+            let cosines =
+                dense.map(|(vectors, vector)| cosines(vectors, section, vector, &quantised));
             Hit {
                 corpus: number,
                 section,
                 bm25: found.map_or(Bm25Score(0.0), |h| h.score),
-                cosine: cosines.map(|c| CosineScore(c.0)),
-                heading_cosine: cosines.map(|c| CosineScore(c.1)),
-                body_cosine: cosines.map(|c| CosineScore(c.2)),
+                cosine: cosines.map(|c| CosineScore(c.best)),
+                heading_cosine: cosines.map(|c| CosineScore(c.heading)),
+                body_cosine: cosines.map(|c| CosineScore(c.body)),
+                span_cosine: cosines.map(|c| CosineScore(c.span)),
                 coverage: found.map_or(0.0, |h| covered(&weights, h.matched)),
                 heading_coverage: found.map_or(0.0, |h| covered(&weights, h.matched_heading)),
                 page_bm25: 0.0,
@@ -247,16 +253,29 @@ fn covered(weights: &[f32], matched: u64) -> f32 {
     weights.iter().enumerate().filter(|(n, _)| matched >> n & 1 == 1).map(|(_, w)| w).sum()
 }
 
-/// Cosines of a section: of its best window, of the first one (title and headings alone), and of the
-/// best with text.
-fn section_cosines(vectors: &VectorIndex, section: u32, question: &[f32]) -> (f32, f32, f32) {
+/// Cosines of a section.
+#[derive(Clone, Copy)]
+struct Cosines {
+    /// Of its best window.
+    best: f32,
+    /// Of the first one: title and headings alone.
+    heading: f32,
+    /// Of the best with text.
+    body: f32,
+    /// Of the best span.
+    span: f32,
+}
+
+fn cosines(vectors: &VectorIndex, section: u32, question: &[f32], quantised: &[i8]) -> Cosines {
     let sections = vectors.sections();
     let windows =
         sections.partition_point(|s| *s < section)..sections.partition_point(|s| *s <= section);
+    let span = vectors.best_span(windows.clone(), quantised);
     let cosines: Vec<f32> = windows.map(|w| dot_f32(vectors.row(w), question)).collect();
     let heading = cosines.first().copied().unwrap_or(0.0);
     let body = cosines.iter().skip(1).copied().reduce(f32::max).unwrap_or(heading);
-    (body.max(heading), heading, body)
+    let best = body.max(heading);
+    Cosines { best, heading, body, span: span.map_or(best, |c| c.0) }
 }
 
 /// How well the whole document fits, for each of its sections among the hits of one corpus.
@@ -292,6 +311,7 @@ pub fn fuse(hits: &mut Vec<Hit>, arm: Arm, tuning: &Tuning) {
         best(&|h| h.page_bm25),
         best(&|h| h.page_cosine),
         cosine_best,
+        best(&|h| h.span_cosine.map_or(0.0, |c| c.0)),
     ];
     let has_vectors = hits.iter().any(|h| h.cosine.is_some());
     let share = if has_vectors { tuning.lexical_share } else { 1.0 };
@@ -336,11 +356,12 @@ pub fn features(hit: &Hit) -> [f32; FEATURES.len()] {
         hit.page_bm25,
         hit.page_cosine,
         hit.body_cosine.map_or(0.0, |c| c.0),
+        hit.span_cosine.map_or(0.0, |c| c.0),
     ]
 }
 
 /// Names of the features.
-pub const FEATURES: [&str; 8] = [
+pub const FEATURES: [&str; 9] = [
     "bm25",
     "cosine",
     "heading_cosine",
@@ -349,6 +370,7 @@ pub const FEATURES: [&str; 8] = [
     "page_bm25",
     "page_cosine",
     "body_cosine",
+    "span_cosine",
 ];
 
 /// Ranks from 1 by a score, none for a score of 0.

@@ -13,7 +13,7 @@ use crate::markdown::{BlockKind, blocks};
 use rustc_hash::FxHashSet;
 
 /// The names of the signals, in the order of [`Signals`].
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 14] = [
     "coverage",
     "coverage_of_five",
     "missing_weight",
@@ -24,6 +24,8 @@ pub const NAMES: [&str; 12] = [
     "body_cosine",
     "cosine_z",
     "cosine_gap",
+    "span_cosine",
+    "span_gap",
     "agreement",
     "page_share",
 ];
@@ -70,6 +72,7 @@ pub fn signals(
         hits.iter().filter(|h| (h.corpus, h.section) != (hit.corpus, hit.section)).collect();
     let bm25 = |h: &Hit| h.bm25.0;
     let cosine = |h: &Hit| h.cosine.map_or(0.0, |c| c.0);
+    let span = |h: &Hit| h.span_cosine.map_or(0.0, |c| c.0);
     let bm25_best = hits.iter().map(bm25).fold(1e-6f32, f32::max);
     let z = vector.and_then(|v| corpus.cosines(v)).map_or(0.0, |(mean, deviation)| {
         let best = hits.iter().map(cosine).fold(0f32, f32::max);
@@ -86,6 +89,8 @@ pub fn signals(
         hit.body_cosine.map_or(0.0, |c| c.0),
         z,
         if vector.is_some() { cosine(hit) - mean_of_best(&others, GAP, cosine) } else { 0.0 },
+        span(hit),
+        if vector.is_some() { span(hit) - mean_of_best(&others, GAP, span) } else { 0.0 },
         agreement(hits, hit),
         same_page(corpus, hits, hit),
     ]
