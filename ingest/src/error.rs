@@ -65,6 +65,9 @@ pub enum IngestError {
     /// What was written does not open.
     #[error("the new generation does not open, and is not published: {0}")]
     Verify(#[source] OpenError),
+    /// The new generation cannot be asked.
+    #[error("the new generation cannot be asked, and is not published: {0}")]
+    Probe(#[from] crate::probe::ProbeError),
     /// The current generation does not open.
     #[error(transparent)]
     Open(#[from] OpenError),

@@ -25,6 +25,7 @@ pub mod lock;
 pub mod model_stamp;
 pub mod outline;
 pub mod plan;
+pub mod probe;
 pub mod progress;
 pub mod read;
 pub mod report;

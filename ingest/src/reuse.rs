@@ -42,7 +42,8 @@ impl<'a> Before<'a> {
         let dir = Path::new("vectors");
         let needed = |name: &&String| {
             let file = Path::new(name.as_str());
-            file.starts_with(dir) && !file.ends_with("rows.f32") && !file.ends_with("windows.u32")
+            let rest = ["rows.f32", "windows.u32", "spans.i8", "spans.u32"];
+            file.starts_with(dir) && !rest.iter().any(|r| file.ends_with(r))
         };
         let mut files = self.manifest.files.keys().filter(needed);
         files.all(|name| self.is_intact(name)).then(|| self.dir.join(dir))

@@ -4,6 +4,7 @@ use crate::reply::round4;
 use crate::service::{Service, age};
 use crate::snapshot::RepoState;
 use runbook_shared::embed::EmbedderId;
+use runbook_shared::generation::manifest::ExpectedRates;
 use runbook_shared::last_run::Outcome;
 use runbook_shared::retrieval::model;
 use runbook_shared::score::ScoreFloor;
@@ -15,7 +16,7 @@ pub fn status(service: &Service) -> Value {
     let snapshot = service.snapshot();
     let embedder = service.embedder();
     let id = embedder.as_ref().map(|e| e.id());
-    let repos: Vec<Value> = snapshot.repos.iter().map(|r| repo(r, id)).collect();
+    let repos: Vec<Value> = snapshot.repos.iter().map(|r| repo(r, id, service.policy().score_floor)).collect();
     let (reloads, uptime_s) = service.uptime();
     let sha = embedder.as_ref().map(|e| e.id().model_sha256.clone());
     let model = model::for_embedder(sha.as_deref());
@@ -39,7 +40,21 @@ pub fn status(service: &Service) -> Value {
     status
 }
 
-fn repo(state: &RepoState, embedder: Option<&EmbedderId>) -> Value {
+fn repo(state: &RepoState, embedder: Option<&EmbedderId>, floor: Option<ScoreFloor>) -> Value {
+    let calibration = state.corpus.as_ref().and_then(|c| {
+        let manifest = &c.generation.manifest;
+        let sha = manifest.embedder.as_ref().map(|e| e.model_sha256.as_str());
+        let floor = floor.map_or(model::for_embedder(sha).score_floor, ScoreFloor::get);
+        let calibration = manifest.calibration.as_ref()?;
+        let ExpectedRates { score_floor, false_refusals, false_answers, foreign_answers, warning } =
+            calibration.at(floor);
+        Some(json!({
+            "score_floor": round4(score_floor), "false_refusals": round4(false_refusals),
+            "false_answers": round4(false_answers), "foreign_answers": round4(foreign_answers),
+            "probes": {"own": calibration.own.len(), "foreign": calibration.foreign.len(), "own_found": calibration.own_found},
+            "warning": warning,
+        }))
+    });
     let manifest = state.corpus.as_ref().map(|c| &c.generation.manifest);
     let last = state.last_run.as_ref();
     let failed = last.filter(|l| l.outcome == Outcome::Failed);
@@ -60,5 +75,6 @@ fn repo(state: &RepoState, embedder: Option<&EmbedderId>) -> Value {
         "embedder": manifest.and_then(|m| m.embedder.as_ref()),
         "counts": manifest.map(|m| &m.counts),
         "graph": manifest.and_then(|m| m.graph.as_ref()),
+        "calibration": calibration,
     })
 }

@@ -225,7 +225,11 @@ impl Generation {
     pub fn open(data: &Path, id: &str) -> Result<Self, OpenError> {
         let manifest = read_manifest(data, id)?;
         verify_files(data, id, &manifest)?;
-        let dir = data.join(GENERATIONS).join(id);
+        Self::open_dir(data.join(GENERATIONS).join(id), id, manifest)
+    }
+
+    /// Opens what lies in a directory, whose files' hashes are not read.
+    fn open_dir(dir: PathBuf, id: &str, manifest: Manifest) -> Result<Self, OpenError> {
         let corrupt = |message: String| OpenError::Corrupt { id: id.to_owned(), message };
         let documents: Vec<DocumentRecord> = read_lines(&dir.join("documents.jsonl"), &corrupt)?;
         let chunks: Vec<Chunk> = read_lines(&dir.join("chunks.jsonl"), &corrupt)?;

@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::document::Document;
 use crate::embedding::{self, Windows};
 use crate::error::IngestError;
+use crate::probe::{self, Probe, ProbeError};
 use crate::progress::Progress;
 use crate::read::Reader;
 use crate::report::Report;
@@ -14,11 +15,12 @@ use crate::source::State;
 use crate::vector_cache::VectorCache;
 use runbook_shared::chunk::Chunk;
 use runbook_shared::embed::{Embedder, EmbedderId};
-use runbook_shared::generation::Generation;
 use runbook_shared::generation::manifest::{
     CONTENT_VERSION, Counts, FORMAT_VERSION, Forge, Manifest,
 };
 use runbook_shared::generation::publish::Draft;
+use runbook_shared::retrieval::corpus::Corpus;
+use runbook_shared::retrieval::model;
 use runbook_shared::tokens::TokenCounter;
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -46,6 +48,8 @@ struct Vectors {
     embedder: EmbedderId,
     cache: VectorCache,
     windows: Windows,
+    /// Of the probes, in their order.
+    probes: Vec<Vec<f32>>,
 }
 
 impl Made<'_> {
@@ -70,25 +74,36 @@ impl Made<'_> {
             .collect();
         clock.report.chunks = chunks.len() as u64;
         clock.stage("text");
-        let vectors = self.indexes(&draft, &chunks, before, loading, clock)?;
+        let probes = probe::probes(&chunks);
+        let vectors = self.indexes(&draft, &chunks, &probes, before, loading, clock)?;
         let at = jiff::Timestamp::now();
         let mut manifest = self.manifest(clock.report, vectors.as_ref(), at);
+        // Opened as readers do, so that a draft that cannot be served is never sealed.
+        let opened = draft.open(&manifest).map_err(IngestError::Verify)?;
+        let corpus = Corpus::new(String::new(), opened).map_err(ProbeError::from)?;
+        if !corpus.is_empty() {
+            let asked = vectors.as_ref().map(|v| v.probes.as_slice()).unwrap_or_default();
+            manifest.calibration = Some(probe::measure(corpus, &probes, asked)?);
+        }
+        self.warn_of_the_floor(&manifest, clock.report);
+        clock.stage("probes");
         let report = serde_json::json!({ "problems": clock.report.problems, "warnings": clock.report.warnings });
         draft.write(Path::new("report.json"), &serde_json::to_vec(&report).unwrap_or_default())?;
         manifest.files = draft.files()?;
         let sealed = draft.seal(&manifest, at)?;
         clock.stage("seal");
-        if let Err(e) = Generation::open(&self.config.data, sealed.id()) {
+        if let Err(e) = sealed.verify() {
             sealed.discard()?;
             return Err(IngestError::Verify(e));
         }
         clock.stage("verify");
         sealed.publish()?;
         clock.stage("publish");
-        if let Some(Vectors { cache, windows, .. }) = vectors {
+        if let Some(Vectors { cache, windows, embedder, .. }) = vectors {
+            let asked = probe::keys(&probes, &embedder);
             // The generation is published: what is left over in the cache is no reason to fail.
             cache
-                .prune(windows.keys.into_iter())
+                .prune(windows.keys.iter().copied().chain(asked))
                 .unwrap_or_else(|e| tracing::warn!("the cache of vectors is not pruned: {e}"));
         }
         clock.report.outcome = "published".into();
@@ -126,6 +141,7 @@ impl Made<'_> {
         &self,
         draft: &Draft,
         chunks: &[Chunk],
+        probes: &[Probe],
         before: Option<&Before<'_>>,
         loading: Loading<'_>,
         clock: &mut Clock<'_>,
@@ -136,7 +152,7 @@ impl Made<'_> {
         };
         let (vectors, lexical) = std::thread::scope(|scope| {
             let lexical = scope.spawn(lexical);
-            let vectors = self.vectors(draft, chunks, before, loading, clock);
+            let vectors = self.vectors(draft, (chunks, probes), before, loading, clock);
             (vectors, lexical.join().unwrap_or_else(|panic| resume_unwind(panic)))
         });
         let (vectors, (sections, lexical_took)) = (vectors?, lexical?);
@@ -154,7 +170,7 @@ impl Made<'_> {
     fn vectors(
         &self,
         draft: &Draft,
-        chunks: &[Chunk],
+        (chunks, probes): (&[Chunk], &[Probe]),
         before: Option<&Before<'_>>,
         loading: Loading<'_>,
         clock: &mut Clock<'_>,
@@ -168,8 +184,19 @@ impl Made<'_> {
         let before = before.and_then(Before::vectors);
         let to = VectorsOf { windows: &windows, before: before.as_deref() };
         let written = assemble::write_vectors(draft, &to, &mut cache, &*embedder, self.progress)?;
+        let probes = probe::embed(probes, &*embedder, &mut cache)?;
         clock.stage("vectors");
-        Ok(Some(Vectors { written, embedder: embedder.id().clone(), cache, windows }))
+        Ok(Some(Vectors { written, embedder: embedder.id().clone(), cache, windows, probes }))
+    }
+
+    /// Says so where the floor lets every probe or none through.
+    fn warn_of_the_floor(&self, manifest: &Manifest, report: &mut Report) {
+        let sha = manifest.embedder.as_ref().map(|e| e.model_sha256.as_str());
+        let floor = model::for_embedder(sha).score_floor;
+        let rates = manifest.calibration.as_ref().map(|c| c.at(floor));
+        if let Some(warning) = rates.and_then(|r| r.warning) {
+            report.notes.push(format!("score floor {floor}: {warning}"));
+        }
     }
 
     fn manifest(
@@ -201,6 +228,7 @@ impl Made<'_> {
                 windows: report.windows,
             },
             graph: vectors.map(|v| v.written.graph),
+            calibration: None,
             files: BTreeMap::new(),
         }
     }

@@ -9,7 +9,8 @@ pub const FILE_NAME: &str = "manifest.json";
 
 /// Version of the files' layout. A reader refuses what is newer or older than it knows.
 ///
-/// - 1: first.
+/// - 1: before the first release.
+/// - 2: spans within windows, calibration.
 pub const FORMAT_VERSION: u32 = 2;
 /// The oldest layout this program reads.
 pub const FORMAT_VERSION_MIN: u32 = 2;
@@ -59,6 +60,8 @@ pub struct Manifest {
     pub counts: Counts,
     /// How the graph does against the exact scan; null without vectors.
     pub graph: Option<GraphReport>,
+    /// How the gate does on probes; null where there was nothing to make them from.
+    pub calibration: Option<Calibration>,
     /// Size and hash of every other file, by path within the generation.
     pub files: BTreeMap<String, FileEntry>,
 }
@@ -100,6 +103,66 @@ pub struct GraphReport {
     pub recall_at_10: f64,
     /// True when the graph serves; the scan does otherwise.
     pub serves: bool,
+}
+
+/// The Confidence that the gate has in the best section for probes of this generation, ascending: what
+/// a floor will let through. The model is the one of the program that wrote the generation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// For questions made from sections of the corpus.
+    pub own: Vec<f32>,
+    /// For the same questions with their sections left out of the search.
+    pub left_out: Vec<f32>,
+    /// For questions about other things.
+    pub foreign: Vec<f32>,
+    /// How many own questions found their own section first.
+    pub own_found: u32,
+}
+
+/// What a floor does to the probes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ExpectedRates {
+    /// The floor.
+    pub score_floor: f32,
+    /// Share of own questions that are refused.
+    pub false_refusals: f32,
+    /// Share of own questions that are answered although their section is left out.
+    pub false_answers: f32,
+    /// Share of foreign questions that are answered.
+    pub foreign_answers: f32,
+    /// What is wrong with the floor for this corpus; null when nothing is.
+    pub warning: Option<&'static str>,
+}
+
+impl Calibration {
+    /// What this floor lets through.
+    #[must_use]
+    pub fn at(&self, floor: f32) -> ExpectedRates {
+        let answered = |list: &[f32]| {
+            let n = list.iter().filter(|c| **c >= floor).count();
+            #[expect(clippy::cast_precision_loss, reason = "a few dozen probes")]
+            let share = n as f32 / list.len().max(1) as f32;
+            (share * 1e4).round() / 1e4
+        };
+        let (own, left_out, foreign) =
+            (answered(&self.own), answered(&self.left_out), answered(&self.foreign));
+        let warning = if self.own.is_empty() {
+            None
+        } else if own == 0.0 {
+            Some("no probe is answered: the floor is too high for this corpus")
+        } else if left_out.min(foreign) == 1.0 {
+            Some("every probe is answered: the floor is too low for this corpus")
+        } else {
+            None
+        };
+        ExpectedRates {
+            score_floor: floor,
+            false_refusals: if self.own.is_empty() { 0.0 } else { 1.0 - own },
+            false_answers: left_out,
+            foreign_answers: foreign,
+            warning,
+        }
+    }
 }
 
 /// A forge's kind and the web address of the repository.

@@ -5,7 +5,7 @@
 //! and nothing else; what it leaves behind is swept by the next run.
 
 use super::manifest::{FILE_NAME, FileEntry, Manifest, id_of};
-use super::{CURRENT, GENERATIONS, hash_file};
+use super::{CURRENT, GENERATIONS, Generation, OpenError, hash_file, read_manifest, verify_files};
 use crate::error::{IoContext, PathError};
 use crate::limits::GENERATIONS_KEPT;
 use std::collections::BTreeMap;
@@ -92,6 +92,14 @@ impl Draft {
         Ok(files)
     }
 
+    /// Opens what is written so far as readers will; the manifest is the one that it will get.
+    ///
+    /// # Errors
+    /// When the files do not fit each other.
+    pub fn open(&self, manifest: &Manifest) -> Result<Generation, OpenError> {
+        Generation::open_dir(self.dir.clone(), "the draft", manifest.clone())
+    }
+
     /// Syncs everything, renames the directory to its id and returns the id; `current` still points
     /// to the old generation. The manifest's `files` must be complete.
     ///
@@ -130,7 +138,15 @@ impl Sealed {
         &self.id
     }
 
-    /// Removes it again, after it failed to open.
+    /// Reads it back: every byte is what the manifest says, and the manifest what the id says.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn verify(&self) -> Result<(), OpenError> {
+        verify_files(&self.data, &self.id, &read_manifest(&self.data, &self.id)?)
+    }
+
+    /// Removes it again, after it failed to verify.
     ///
     /// # Errors
     /// When it cannot be removed.
