@@ -3,7 +3,7 @@
 use crate::candidates::Detail;
 use crate::corpus::Build;
 use crate::run::Run;
-use crate::{candidates, gate, questions, retrieval};
+use crate::{ablation, candidates, gate, questions, retrieval};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use serde_json::{Value, json};
@@ -67,6 +67,20 @@ enum Command {
         /// Print the gate's signals instead of the hits
         #[arg(long)]
         signals: bool,
+        #[command(flatten)]
+        build: Build,
+    },
+    /// What each idea of retrieval is worth: a table in Markdown, one row an idea
+    Ablation {
+        /// Directory of a corpus; may be repeated, each takes its own rows
+        #[arg(long, value_name = "DIR", requires = "questions")]
+        corpus: Vec<PathBuf>,
+        /// File of questions; may be repeated
+        #[arg(long, value_name = "FILE", requires = "corpus")]
+        questions: Vec<PathBuf>,
+        /// Directory of a judged collection; may be repeated
+        #[arg(long, value_name = "DIR", required_unless_present = "questions")]
+        dataset: Vec<PathBuf>,
         #[command(flatten)]
         build: Build,
     },
@@ -134,6 +148,10 @@ fn run(command: Command) -> Result<u8> {
             for row in rows {
                 print(&format!("{row}\n"))?;
             }
+            Ok(0)
+        }
+        Command::Ablation { corpus, questions, dataset, build } => {
+            print(&ablation::table(&corpus, &questions, &dataset, &build)?)?;
             Ok(0)
         }
         Command::Gate { dataset, json: _, signals, build } => {

@@ -5,6 +5,7 @@
 //! question goes through the same service as in the daemon. Outcome (answer, citation, gold section,
 //! refusal) and trajectory (the route) are scored apart. Nothing depends on this crate.
 
+pub mod ablation;
 pub mod candidates;
 pub mod case;
 pub mod cli;

@@ -7,6 +7,7 @@ use runbook_query::engine::{self, Ask, Policy};
 use runbook_query::service::Service;
 use runbook_shared::retrieval::arms::Arm;
 use runbook_shared::retrieval::question::Question;
+use runbook_shared::retrieval::search::Found;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -172,7 +173,13 @@ impl Collection {
             k: 10,
             explain: false,
         };
-        let found = engine::search(&corpora, &ask, policy)?;
+        Ok(self.by_document(&engine::search(&corpora, &ask, policy)?))
+    }
+
+    /// The documents of what was found, best first, each by its best section.
+    #[must_use]
+    pub fn by_document(&self, found: &Found) -> Vec<&str> {
+        let corpora = self.service.snapshot().corpora();
         let mut ranked: Vec<&str> = Vec::new();
         for hit in &found.hits {
             let path = &corpora[hit.corpus].generation.section(hit.section).0.path;
@@ -181,7 +188,7 @@ impl Collection {
                 ranked.push(id);
             }
         }
-        Ok(ranked)
+        ranked
     }
 }
 

@@ -38,7 +38,7 @@ pub struct Tuning {
     /// Weights of the ranker's features, in the order of [`FEATURES`]; scores are divided by the best
     /// of their kind before.
     pub ranker: [f32; FEATURES.len()],
-    /// Share of proximity in the score of the first hits.
+    /// Share of proximity in the score of the first hits, where a section holds all of the question.
     pub proximity_share: f32,
     /// The stretch within which terms count as close, in atoms.
     pub stretch: u32,
@@ -48,18 +48,21 @@ pub struct Tuning {
     pub lexical_share: f32,
     /// Sections taken from each arm before fusion.
     pub depth: usize,
+    /// Whether other forms of a word are looked up, at a lower weight.
+    pub expand: bool,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
         Self {
             fields: [0.6, 1.2, 1.0, 0.6, 1.0],
-            ranker: [0.3, 0.0, 0.25, 0.4, 0.0, 0.1, 0.2, 0.4, 0.0],
+            ranker: [0.3, 0.0, 0.25, 0.4, 0.0, 0.1, 0.2, 0.2, 0.4],
             proximity_share: 0.2,
             stretch: 12,
             reranked: 20,
             lexical_share: 0.5,
             depth: 100,
+            expand: true,
         }
     }
 }
@@ -149,7 +152,7 @@ pub fn look_up(question: &Question, corpus: &Corpus) -> Vec<LookedUp> {
     terms
 }
 
-fn query_terms(terms: &[LookedUp], corpus: &Corpus) -> Vec<QueryTerm> {
+fn query_terms(terms: &[LookedUp], corpus: &Corpus, expand: bool) -> Vec<QueryTerm> {
     // Words within an identifier that stands as a whole say little more than the whole.
     let whole_at: Vec<u32> = terms
         .iter()
@@ -160,12 +163,12 @@ fn query_terms(terms: &[LookedUp], corpus: &Corpus) -> Vec<QueryTerm> {
         .iter()
         .map(|t| {
             let within = t.term.within && whole_at.contains(&t.term.position);
-            query_term(t, if within { 0.3 } else { 1.0 }, corpus)
+            query_term(t, if within { 0.3 } else { 1.0 }, corpus, expand)
         })
         .collect()
 }
 
-fn query_term(t: &LookedUp, factor: f32, corpus: &Corpus) -> QueryTerm {
+fn query_term(t: &LookedUp, factor: f32, corpus: &Corpus, expand: bool) -> QueryTerm {
     if t.term.kind == TermKind::Whole {
         return QueryTerm {
             forms: vec![(TextField::Ident, t.term.surface.clone(), 1.0)],
@@ -181,7 +184,8 @@ fn query_term(t: &LookedUp, factor: f32, corpus: &Corpus) -> QueryTerm {
     forms.push((TextField::Code, surface.to_owned(), 1.0));
     if !t.term.within {
         forms.push((TextField::Ident, surface.to_owned(), 1.0));
-        for (other, weight) in expand::expansions(stem, corpus) {
+        let others = if expand { expand::expansions(stem, corpus) } else { Vec::new() };
+        for (other, weight) in others {
             forms.extend(stemmed.map(|field| (field, other.clone(), weight)));
         }
     }
@@ -201,8 +205,8 @@ pub fn retrieve(
     tuning: &Tuning,
 ) -> Result<Retrieved, LexicalError> {
     let terms = look_up(question, corpus);
-    let lexical =
-        corpus.generation.lexical.search(&query_terms(&terms, corpus), &tuning.fields, scope)?;
+    let wanted = query_terms(&terms, corpus, tuning.expand);
+    let lexical = corpus.generation.lexical.search(&wanted, &tuning.fields, scope)?;
     let by_section: FxHashMap<u32, LexicalHit> = lexical.iter().map(|h| (h.section, *h)).collect();
     let mut sections: FxHashSet<u32> =
         lexical.iter().take(tuning.depth).map(|h| h.section).collect();

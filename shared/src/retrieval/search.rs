@@ -84,9 +84,11 @@ fn order(corpora: &[Arc<Corpus>], found: &mut Found, arm: Arm, tuning: &Tuning) 
 }
 
 /// Lifts those of the first hits in which the question's terms stand close together: a line that
-/// holds them all is more likely to hold the fact than a page that mentions each somewhere.
+/// holds them all is more likely to hold the fact than a page that mentions each somewhere. The less of
+/// a question stands in any section, the less it says where the rest of it does.
 fn rerank(corpora: &[Arc<Corpus>], found: &mut Found, tuning: &Tuning) {
-    let share = tuning.proximity_share;
+    let covered = found.hits.iter().map(|h| h.coverage).fold(0f32, f32::max);
+    let share = tuning.proximity_share * covered;
     for hit in found.hits.iter_mut().take(tuning.reranked) {
         let (chunk, section) = corpora[hit.corpus].generation.section(hit.section);
         let own: Vec<&LookedUp> =
