@@ -131,6 +131,35 @@ pub fn stands(term: &LookedUp, set: &Standing) -> bool {
     set.contains(&(term.term.kind, stem.clone())) || set.contains(&(TermKind::Whole, stem))
 }
 
+/// Whether most of what a text holds of these terms stands in lists of nothing but questions; what
+/// stands in `above`, title and headings, does not count.
+#[must_use]
+pub fn only_asks(text: &str, above: &[&str], terms: &[&LookedUp]) -> bool {
+    if !text.contains("?\n") {
+        return false;
+    }
+    let asks = |item: &str| item.trim_end().trim_end_matches(['*', '_', '"', '`']).ends_with('?');
+    let mut rest = String::new();
+    let mut at = 0;
+    for block in blocks(text) {
+        let list = matches!(block.kind, BlockKind::List { .. }) && block.items.len() > 1;
+        if list && block.items.iter().all(|item| asks(&text[item.clone()])) {
+            rest.push_str(&text[at..block.range.start]);
+            at = block.range.end;
+        }
+    }
+    if at == 0 {
+        return false;
+    }
+    rest.push_str(&text[at..]);
+    let above = standing(above.iter().copied());
+    let weight = |text: &str| -> f32 {
+        let set = standing([text]);
+        terms.iter().filter(|t| stands(t, &set) && !stands(t, &above)).map(|t| t.idf).sum()
+    };
+    weight(&rest) < weight(text) / 2.0
+}
+
 /// The share of the five best sections that stand in the same document.
 fn same_page(corpus: &Corpus, hits: &[Hit], hit: &Hit) -> f32 {
     let path = &corpus.generation.section(hit.section).0.path;
@@ -198,4 +227,31 @@ fn best_stretch(places: &[(u32, usize)], terms: &[&LookedUp], stretch: u32) -> f
 fn weight<'a>(places: impl Iterator<Item = &'a (u32, usize)>, terms: &[&LookedUp]) -> f32 {
     let within: FxHashSet<usize> = places.map(|p| p.1).collect();
     within.iter().map(|t| terms[*t].idf).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms(question: &str) -> Vec<LookedUp> {
+        let terms = analyse(question).into_iter();
+        terms.map(|term| LookedUp { term, df: 1, idf: 1.0, corrected: None }).collect()
+    }
+
+    #[test]
+    fn a_list_of_questions_answers_none() {
+        let terms = terms("which unit opens 8080");
+        let terms: Vec<&LookedUp> = terms.iter().collect();
+        let asks = |text: &str| only_asks(text, &["README"], &terms);
+        let list = "## Try\n\n- Which unit opens 8080?\n- *How long are dumps kept?*\n";
+        assert!(asks(list));
+        assert!(asks(&format!("{list}\nAsk them in the page.\n")));
+        // Said as well as asked; answered in the item; one question alone; no question at all.
+        assert!(!asks(&format!("{list}\nPort 8080 is opened by the unit `harbor-web.service`.\n")));
+        assert!(!asks("- Which unit opens 8080?\n\n  `harbor-web.service`.\n- How long?\n"));
+        assert!(!asks("- Which unit opens 8080?\n"));
+        assert!(!asks("- The unit opens 8080.\n- Which one?\n"));
+        // What the heading says is found by the heading.
+        assert!(!only_asks(list, &["Which unit opens 8080"], &terms));
+    }
 }

@@ -79,8 +79,24 @@ pub fn leave_out(
 fn order(corpora: &[Arc<Corpus>], found: &mut Found, arm: Arm, tuning: &Tuning) {
     arms::fuse(&mut found.hits, arm, tuning);
     if arm == Arm::Hybrid {
+        drop_those_that_ask(corpora, found, tuning);
         rerank(corpora, found, tuning);
     }
+}
+
+/// Drops those of the first hits that were found by a list of questions: it asks what was asked, and
+/// answers nothing.
+fn drop_those_that_ask(corpora: &[Arc<Corpus>], found: &mut Found, tuning: &Tuning) {
+    let terms = &found.terms;
+    let mut looked_at = 0;
+    found.hits.retain(|hit| {
+        looked_at += 1;
+        let (chunk, section) = corpora[hit.corpus].generation.section(hit.section);
+        let heading = section.heading_path.join(" ");
+        let own: Vec<&LookedUp> = terms[hit.corpus].iter().filter(|t| !t.term.within).collect();
+        let text = chunk.section_text(section);
+        looked_at > tuning.reranked || !evidence::only_asks(text, &[&chunk.title, &heading], &own)
+    });
 }
 
 /// Lifts those of the first hits in which the question's terms stand close together: a line that
