@@ -111,7 +111,8 @@ pub fn table(
             cell.push(format!("{:.3}", sum / f64::from(n)));
         }
     }
-    let mut out = format!("| Idea | {} |\n|---|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
+    let mut out =
+        format!("| Idea | {} |\n|---|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
     for (idea, cell) in ideas.iter().zip(cells) {
         out.push_str(&format!("| {} | {} |\n", idea.name, cell.join(" | ")));
     }

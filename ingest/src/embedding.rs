@@ -69,9 +69,8 @@ pub fn fill(
     let mut missing: Vec<(&Key, &Window)> =
         windows.texts.iter().filter(|(key, _)| cache.get(key).is_none()).collect();
     // Longest first, so that the last texts to finish are short ones; ties by text for one order.
-    missing.sort_by(|a, b| {
-        b.1.text.len().cmp(&a.1.text.len()).then_with(|| a.1.text.cmp(&b.1.text))
-    });
+    missing
+        .sort_by(|a, b| b.1.text.len().cmp(&a.1.text.len()).then_with(|| a.1.text.cmp(&b.1.text)));
     let reused = windows.keys.iter().filter(|k| cache.get(k).is_some()).count() as u64;
     // A session takes longer to make than a few texts to embed.
     let threads = threads.min(1 + missing.len() / TEXTS_FOR_ANOTHER_SESSION);

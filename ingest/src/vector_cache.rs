@@ -184,10 +184,8 @@ mod tests {
             vector: vector.into(),
             spans: spans.into(),
         };
-        let known = |vector: [f32; 2], spans: &[i8]| Known {
-            vector: vector.into(),
-            spans: spans.into(),
-        };
+        let known =
+            |vector: [f32; 2], spans: &[i8]| Known { vector: vector.into(), spans: spans.into() };
         let mut cache = VectorCache::open(data.path(), &id("a")).unwrap();
         cache.put(key("one"), &embedded([1.0, 2.0], &[])).unwrap();
         cache.put(key("two"), &embedded([3.0, 4.0], &[0.0, 1.0, -0.5, 1.0])).unwrap();

@@ -3,7 +3,7 @@
 use crate::forge_link;
 use crate::passage::Passage;
 use crate::reply::{Citation, I_DO_NOT_KNOW};
-use runbook_shared::chunk::innermost;
+use runbook_shared::chunk::{Chunk, Section, innermost};
 use runbook_shared::retrieval::corpus::Corpus;
 
 /// The citation of a passage in a section.
@@ -17,17 +17,13 @@ pub fn cite(
 ) -> Citation {
     let generation = &corpus.generation;
     let (chunk, section) = generation.section(section);
-    let heading = innermost(&section.heading_path, &chunk.title).to_owned();
-    let heading_path = if section.heading_path.is_empty() {
-        vec![heading.clone()]
-    } else {
-        section.heading_path.clone()
-    };
+    let Place { heading_path, anchor } = place(corpus, chunk, section, passage.lines[0]);
+    let heading = innermost(&heading_path, &chunk.title).to_owned();
     let raw_path = generation.document(&chunk.path).and_then(|d| d.raw_path.as_deref());
     let manifest = &generation.manifest;
     let url = manifest.forge.as_ref().zip(manifest.commit.as_ref()).map(|(forge, commit)| {
         let path = raw_path.unwrap_or(&chunk.path);
-        forge_link::link(forge, commit, path, raw_path.is_some(), &section.anchor, passage.lines)
+        forge_link::link(forge, commit, path, raw_path.is_some(), &anchor, passage.lines)
     });
     Citation {
         path: chunk.path.clone(),
@@ -39,6 +35,40 @@ pub fn cite(
         score,
         repo: with_repo.then(|| corpus.repo.clone()),
     }
+}
+
+/// Where a line of a section stands.
+struct Place {
+    heading_path: Vec<String>,
+    anchor: String,
+}
+
+/// The headings above a line: the section's, unless the line is above the section's own heading, where
+/// there are headings that have no text of their own.
+fn place(corpus: &Corpus, chunk: &Chunk, section: &Section, line: u32) -> Place {
+    let own = innermost(&section.heading_path, &chunk.title);
+    let headings = corpus.generation.document(&chunk.path).map(|d| d.headings.as_slice());
+    let headings = headings.unwrap_or_default();
+    let [from, to] = section.lines;
+    let first = headings.iter().position(|h| (from..=to).contains(&h.line) && h.text == own);
+    let above = first.filter(|at| line < headings[*at].line).map(|at| &headings[..at]);
+    let above = above.and_then(|above| above.iter().rposition(|h| h.line <= line));
+    let Some(at) = above else {
+        let heading_path = if section.heading_path.is_empty() {
+            vec![own.to_owned()]
+        } else {
+            section.heading_path.clone()
+        };
+        return Place { heading_path, anchor: section.anchor.clone() };
+    };
+    let mut path = vec![&headings[at]];
+    for heading in headings[..at].iter().rev() {
+        if heading.level < path[path.len() - 1].level {
+            path.push(heading);
+        }
+    }
+    let heading_path = path.iter().rev().map(|h| h.text.clone()).collect();
+    Place { heading_path, anchor: headings[at].anchor.clone() }
 }
 
 /// Why a reply must not leave.
@@ -116,9 +146,9 @@ pub fn check(corpus: &Corpus, citation: &Citation) -> Result<(), CitationError> 
     let [from, to] = citation.lines;
     let range = generation.scope(&citation.path);
     let holds = range.clone().map(|n| generation.section(n)).any(|(chunk, section)| {
-        innermost(&section.heading_path, &chunk.title) == citation.heading
-            && section.lines[0] <= from
+        section.lines[0] <= from
             && to <= section.lines[1]
+            && place(corpus, chunk, section, from).heading_path == citation.heading_path
             && !citation.quote.trim().is_empty()
             && chunk.section_text(section).contains(&citation.quote)
     });

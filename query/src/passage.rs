@@ -37,7 +37,7 @@ pub fn choose(chunk: &Chunk, section: &Section, terms: &[LookedUp]) -> (Passage,
     let all = blocks(text.body);
     let content: Vec<&Block> = all.iter().filter(|b| b.kind != BlockKind::Heading).collect();
     let Some((first, last)) = content.first().zip(content.last()) else {
-        let range = 0..text.body.trim_end().len();
+        let range = from_heading(&all).unwrap_or(0)..text.body.trim_end().len();
         return (text.passage(&range, terms), Vec::new());
     };
     let whole = first.range.start..last.range.end;
@@ -84,8 +84,15 @@ pub fn warnings(chunk: &Chunk, section: &Section) -> Vec<Passage> {
 pub fn titled(chunk: &Chunk, section: &Section) -> Passage {
     let text = own_text(chunk, section);
     let all = blocks(text.body);
-    let range = all.first().zip(all.last()).map_or(0..0, |(f, l)| f.range.start..l.range.end);
+    let range = from_heading(&all).zip(all.last()).map_or(0..0, |(from, l)| from..l.range.end);
     text.passage(&range, &[])
+}
+
+/// Where the section's own heading starts, or its first block: before it may stand headings that have
+/// no text of their own.
+fn from_heading(all: &[Block]) -> Option<usize> {
+    let headings = all.iter().take_while(|b| b.kind == BlockKind::Heading);
+    headings.last().or(all.first()).map(|b| b.range.start)
 }
 
 /// A section's text within its chunk, and which of it are the document's own lines: a piece of a

@@ -16,7 +16,8 @@ pub fn status(service: &Service) -> Value {
     let snapshot = service.snapshot();
     let embedder = service.embedder();
     let id = embedder.as_ref().map(|e| e.id());
-    let repos: Vec<Value> = snapshot.repos.iter().map(|r| repo(r, id, service.policy().score_floor)).collect();
+    let repos: Vec<Value> =
+        snapshot.repos.iter().map(|r| repo(r, id, service.policy().score_floor)).collect();
     let (reloads, uptime_s) = service.uptime();
     let sha = embedder.as_ref().map(|e| e.id().model_sha256.clone());
     let model = model::for_embedder(sha.as_deref());

@@ -138,6 +138,26 @@ fn every_citation_of_a_list_holds() {
 }
 
 #[test]
+fn a_heading_without_text_is_cited_as_itself() {
+    let tree = "//- a.md\n# Frobnicator\n\n## Meaning\n\nIt is worn.\n\n## The frobulator\n\n## Steps\n\nTurn it.\n";
+    let service = Fixture::lexical(tree).service();
+    for (word, heading_path, lines) in [
+        ("frobnicator", vec!["Frobnicator"], [1, 1]),
+        ("frobulator", vec!["Frobnicator", "The frobulator"], [7, 7]),
+        ("worn", vec!["Frobnicator", "Meaning"], [5, 5]),
+    ] {
+        let reply = service.ask(&request(&format!("how many runbooks mention {word}?"))).unwrap();
+        let cited = &reply.citations[0];
+        assert_eq!(
+            (&cited.heading_path, cited.lines),
+            (&heading_path.iter().map(|h| (*h).to_owned()).collect(), lines),
+            "{word}"
+        );
+        assert_eq!(cited.heading_path.last(), Some(&cited.heading));
+    }
+}
+
+#[test]
 fn what_no_document_holds_is_refused_with_what_was_scanned() {
     let fixture = Fixture::lexical(&tree());
     let service = fixture.service();

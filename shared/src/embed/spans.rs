@@ -51,7 +51,12 @@ fn offsets(session: &TextEmbedding, text: &str) -> Result<Vec<(usize, usize)>> {
 
 /// The mean over the tokens of a span, of length 1; the whole text's where the span has no token, such
 /// as one that the model no longer sees.
-fn mean(tokens: &[f32], offsets: &[(usize, usize)], span: &Range<usize>, whole: &[f32]) -> Vec<f32> {
+fn mean(
+    tokens: &[f32],
+    offsets: &[(usize, usize)],
+    span: &Range<usize>,
+    whole: &[f32],
+) -> Vec<f32> {
     let mut sum = vec![0f32; whole.len()];
     let mut some = false;
     for (token, (start, end)) in tokens.chunks_exact(whole.len()).zip(offsets) {
