@@ -15,6 +15,7 @@ pub mod cli;
 pub mod compose;
 pub mod config;
 pub mod engine;
+pub mod evidence;
 pub mod follow_up;
 pub mod forge_link;
 pub mod gate;
