@@ -1,7 +1,9 @@
 //! Flags, environment and file, resolved to one configuration; docs/configuration.md lists the keys.
 
 use crate::engine::Policy;
+use crate::route::FilesFirst;
 use crate::snapshot::Repo;
+use crate::usage;
 use clap::Args;
 use runbook_shared::config_file::{self, ConfigFileError};
 use runbook_shared::locate::Places;
@@ -68,6 +70,8 @@ struct File {
     allowed_hosts: Vec<String>,
     poll_s: Option<f64>,
     gate: GateTable,
+    agents: AgentsTable,
+    usage: usage::Settings,
     repo: Vec<RepoTable>,
 }
 
@@ -77,6 +81,12 @@ struct GateTable {
     score_floor: Option<f32>,
 }
 
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct AgentsTable {
+    files_first: FilesFirst,
+}
+
 #[derive(Clone, Debug, Deserialize)]
 struct RepoTable {
     name: String,
@@ -84,7 +94,7 @@ struct RepoTable {
 }
 
 /// All keys of the file.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 15] = [
     "data",
     "embedder",
     "model_dir",
@@ -95,6 +105,9 @@ const KEYS: [&str; 12] = [
     "allowed_hosts",
     "poll_s",
     "gate.score_floor",
+    "agents.files_first",
+    "usage.log",
+    "usage.searches",
     "repo.name",
     "repo.data",
 ];
@@ -117,6 +130,10 @@ pub struct Config {
     pub allowed_hosts: Vec<String>,
     /// Seconds between looks for a new generation.
     pub poll: Duration,
+    /// For whom searches wait until files were looked at.
+    pub files_first: FilesFirst,
+    /// Whether there is a usage log, and what is in it.
+    pub usage: usage::Settings,
 }
 
 /// A configuration that is not usable.
@@ -186,6 +203,8 @@ pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, Confi
         state: serve.state.or(file.state),
         allowed_hosts: [serve.allowed_hosts, file.allowed_hosts].concat(),
         poll,
+        files_first: file.agents.files_first,
+        usage: file.usage,
     })
 }
 

@@ -14,6 +14,7 @@ pub mod kinds;
 mod quote;
 
 use crate::session::{SESSIONS_MAX, SILENCE_MAX};
+use crate::tree;
 use rustc_hash::FxHashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -134,6 +135,19 @@ impl Store {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+impl tree::router::Evidence for Store {
+    fn touched(&self, session: &str, places: &[tree::envelope::Source]) {
+        let sources = places.iter().filter_map(|place| {
+            let how = if place.lines.is_some() { How::Matched } else { How::Read };
+            let repo = place.repo.as_deref().unwrap_or("");
+            Some(Source::new(repo, place.document.as_deref()?, how))
+        });
+        let now = Instant::now();
+        self.record(session, sources, now);
+        self.looked_at_files(session, now);
     }
 }
 

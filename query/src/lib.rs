@@ -9,6 +9,7 @@
 //! ONNX Runtime library has been tried in a child process at start, spawns a process; nothing
 //! speaks to anything but its own clients; no answer leaves without a citation that holds.
 
+pub mod agents;
 pub mod caution;
 pub mod citation;
 pub mod cli;
@@ -20,8 +21,10 @@ pub mod follow_up;
 pub mod forge_link;
 pub mod gate;
 pub mod http;
+pub mod mcp;
 pub mod passage;
 pub mod reply;
+pub mod route;
 pub mod scan;
 pub mod server;
 pub mod service;
@@ -31,4 +34,5 @@ pub mod snapshot;
 pub mod status;
 pub mod text;
 pub mod tree;
+pub mod usage;
 pub mod watch;

@@ -1,9 +1,11 @@
 //! The service: the live snapshot, the embedder, and the one way in which a question is answered.
 
 mod asking;
+mod citing;
 
 use crate::citation;
 use crate::engine::{self, Ask, Policy, Verdict};
+use crate::evidence;
 use crate::reply::{Citation, Provenance, RefusalReason, Reply};
 use crate::session::Sessions;
 use crate::snapshot::{self, Repo, RepoState, Snapshot};
@@ -67,6 +69,9 @@ pub enum AskError {
     /// A session's name is too long.
     #[error("a session is named by at most {SESSION_CHARS_MAX} letters, digits, `-` and `_`")]
     Session,
+    /// An answer that is to be checked cannot be.
+    #[error("{0}")]
+    Answer(String),
     /// No generation is open.
     #[error("nothing can be answered yet: {0}")]
     NotReady(String),
@@ -94,6 +99,7 @@ pub struct Service {
     embedder: ArcSwapOption<Box<dyn Embedder>>,
     vectors: Mutex<FxHashMap<String, Arc<[f32]>>>,
     sessions: Sessions,
+    evidence: Arc<evidence::Store>,
     replies: AtomicU64,
     reloads: AtomicU64,
     started: Instant,
@@ -122,6 +128,7 @@ impl Service {
             embedder: ArcSwapOption::empty(),
             vectors: Mutex::default(),
             sessions: Sessions::default(),
+            evidence: Arc::default(),
             replies: AtomicU64::new(0),
             reloads: AtomicU64::new(0),
             started: Instant::now(),
@@ -145,6 +152,12 @@ impl Service {
     #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.options.policy
+    }
+
+    /// What sessions have seen.
+    #[must_use]
+    pub fn evidence(&self) -> &Arc<evidence::Store> {
+        &self.evidence
     }
 
     /// The embedder, once it is loaded.
@@ -234,12 +247,15 @@ impl Service {
         let started = Instant::now();
         let question = Question::parse(&request.question)?;
         let k = checked_k(request.k)?;
-        let session = self.session(request.session.as_deref())?;
+        let session = self.session_name(request.session.as_deref())?;
         let snapshot = self.snapshot();
         let corpora = self.corpora(&snapshot, request.scope.as_deref())?;
         let asking = Asking { service: self, corpora: &corpora, request, k };
         let mut verdict = asking.verdict(&question, &session)?;
         note_missing(&mut verdict, &snapshot, request.scope.as_deref());
+        let named: Vec<&Citation> = verdict.citations.iter().chain(&verdict.related).collect();
+        let nearest = verdict.refusal.as_ref().map_or(&[][..], |r| &r.nearest);
+        self.show(&session, &corpora, &named, nearest);
         let provenance = provenance(&snapshot, corpora.get(verdict.corpus), verdict.degraded);
         Ok(Reply {
             id: self.new_id("r"),
@@ -279,7 +295,7 @@ impl Service {
         Ok(engine::search(&corpora, &ask, self.policy())?)
     }
 
-    /// Sections for a question, without a verdict.
+    /// Sections for a question, without a verdict; they become sources of the session that is named.
     ///
     /// # Errors
     /// As [`Service::ask`].
@@ -297,7 +313,8 @@ impl Service {
             explain: false,
         };
         let found = engine::search(&corpora, &ask, self.policy())?;
-        let results = found
+        let session = request.session.as_deref().map(|s| self.session_name(Some(s))).transpose()?;
+        let results: Vec<SearchResult> = found
             .hits
             .iter()
             .take(k)
@@ -310,6 +327,10 @@ impl Service {
                 (citation, hit.bm25.0, hit.cosine.map(|c| c.0))
             })
             .collect();
+        if let Some(session) = session {
+            let named: Vec<&Citation> = results.iter().map(|r| &r.0).collect();
+            self.show(&session, &corpora, &named, &[]);
+        }
         let first = found.hits.first().map_or(0, |h| h.corpus);
         Ok((results, provenance(&snapshot, corpora.get(first), vector.is_none())))
     }
@@ -339,7 +360,11 @@ impl Service {
         Ok(corpora)
     }
 
-    fn session(&self, named: Option<&str>) -> Result<String, AskError> {
+    /// The name of a session: a new one where none is named.
+    ///
+    /// # Errors
+    /// When the name is not one.
+    pub fn session_name(&self, named: Option<&str>) -> Result<String, AskError> {
         let valid = |s: &str| {
             !s.is_empty()
                 && s.len() <= SESSION_CHARS_MAX

@@ -1,7 +1,9 @@
 //! Tests of the query crate and program, in one binary.
 
+mod agents;
 mod ask;
 mod caution;
+mod cite;
 mod daemon;
 mod follow_up;
 mod gate;
