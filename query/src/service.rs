@@ -9,6 +9,7 @@ use crate::evidence;
 use crate::reply::{Citation, Provenance, RefusalReason, Reply};
 use crate::session::Sessions;
 use crate::snapshot::{self, Repo, RepoState, Snapshot};
+use crate::tree::router::{Options as TreeOptions, Tree, View};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use asking::Asking;
 use runbook_shared::embed::{EmbedError, Embedder, ModelFiles, NO_EMBEDDER};
@@ -104,6 +105,7 @@ pub struct Service {
     reloads: AtomicU64,
     started: Instant,
     salt: String,
+    tree: Arc<Tree>,
 }
 
 impl Service {
@@ -133,7 +135,29 @@ impl Service {
             reloads: AtomicU64::new(0),
             started: Instant::now(),
             salt,
+            tree: Arc::new(Tree::new(TreeOptions::default())),
         }
+    }
+
+    /// The same service over another tree.
+    #[must_use]
+    pub fn with_tree(self, tree: Arc<Tree>) -> Self {
+        Self { tree, ..self }
+    }
+
+    /// The tree.
+    #[must_use]
+    pub fn tree(&self) -> &Arc<Tree> {
+        &self.tree
+    }
+
+    /// The tree as a session sees it now; the session's name, a new one where none is given.
+    ///
+    /// # Errors
+    /// [`AskError::Session`] when it is no name.
+    pub fn view(&self, session: Option<&str>) -> Result<View, AskError> {
+        let session = self.session(session)?;
+        Ok(self.tree.view(&self.snapshot(), &session))
     }
 
     /// The data directories.

@@ -13,7 +13,13 @@
 
 pub mod envelope;
 pub mod error;
+pub mod limits;
+pub mod operations;
+pub mod overflow;
 pub mod path;
 pub mod request;
 pub mod router;
+pub mod search;
 pub mod store;
+pub mod stores;
+pub mod walk;

@@ -1,6 +1,8 @@
 //! Why an operation on the tree did not work: a code, a message with the path, a hint. No message ever
 //! holds a path of the machine.
 
+use super::path::join;
+
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
@@ -72,6 +74,9 @@ pub enum TreeError {
     /// The work was given up.
     #[error("stopped: {0}")]
     Stopped(String),
+    /// Too much runs already.
+    #[error("{0} operations run already, which is the most")]
+    Busy(usize),
 }
 
 impl TreeError {
@@ -91,6 +96,7 @@ impl TreeError {
             Self::NoVersion { .. } => "no_such_version",
             Self::TooLarge { .. } => "too_large",
             Self::Stopped(_) => "stopped",
+            Self::Busy(_) => "busy",
         }
     }
 
@@ -111,7 +117,27 @@ impl TreeError {
             Self::NoVersion { .. } => "`history` lists the versions".into(),
             Self::TooLarge { .. } => "write less, or delete what is no longer needed".into(),
             Self::Stopped(_) => "narrow the path or the pattern".into(),
+            Self::Busy(_) => "try again in a second".into(),
             Self::NotDirectory(_) | Self::BadRequest(_) => String::new(),
+        }
+    }
+
+    /// The error of a store, whose paths are relative to its mount, as one of the tree.
+    #[must_use]
+    pub fn at(self, mount: &str) -> Self {
+        let full = |path: String| join(mount, &path);
+        match self {
+            Self::NotFound(path) => Self::NotFound(full(path)),
+            Self::IsDirectory(path) => Self::IsDirectory(full(path)),
+            Self::NotDirectory(path) => Self::NotDirectory(full(path)),
+            Self::ReadOnly(path) => Self::ReadOnly(full(path)),
+            Self::Unavailable { why, .. } => Self::Unavailable { mount: mount.into(), why },
+            Self::NoEdit { path, found } => Self::NoEdit { path: full(path), found },
+            Self::NoVersion { path, version } => Self::NoVersion { path: full(path), version },
+            Self::TooLarge { path, what, limit } => {
+                Self::TooLarge { path: full(path), what, limit }
+            }
+            other => other,
         }
     }
 }
