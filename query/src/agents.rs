@@ -88,7 +88,8 @@ pub fn directories(snapshot: &Snapshot) -> String {
 /// Where a repository's documents stand in the tree.
 #[must_use]
 pub fn mount(snapshot: &Snapshot, repo: &str) -> String {
-    if snapshot.repos.len() > 1 { format!("/repo/{repo}") } else { "/runbooks".to_owned() }
+    let first = snapshot.repos.first().is_none_or(|r| r.repo.name == repo);
+    if first { "/runbooks".to_owned() } else { format!("/repo/{repo}") }
 }
 
 fn by_directory(corpus: &Corpus) -> BTreeMap<&str, Vec<&DocumentRecord>> {

@@ -124,22 +124,24 @@ impl Service {
             })
             .collect();
         let salt = format!("{}-{}", jiff::Timestamp::now().as_nanosecond(), std::process::id());
+        let evidence: Arc<evidence::Store> = Arc::default();
+        let of_tree = TreeOptions { evidence: Some(evidence.clone()), ..TreeOptions::default() };
         Self {
             options,
             snapshot: ArcSwap::from_pointee(Snapshot { repos }),
             embedder: ArcSwapOption::empty(),
             vectors: Mutex::default(),
             sessions: Sessions::default(),
-            evidence: Arc::default(),
+            evidence,
             replies: AtomicU64::new(0),
             reloads: AtomicU64::new(0),
             started: Instant::now(),
             salt,
-            tree: Arc::new(Tree::new(TreeOptions::default())),
+            tree: Arc::new(Tree::new(of_tree)),
         }
     }
 
-    /// The same service over another tree.
+    /// The same service over another tree, whose evidence should go to [`Service::evidence`].
     #[must_use]
     pub fn with_tree(self, tree: Arc<Tree>) -> Self {
         Self { tree, ..self }
@@ -156,7 +158,7 @@ impl Service {
     /// # Errors
     /// [`AskError::Session`] when it is no name.
     pub fn view(&self, session: Option<&str>) -> Result<View, AskError> {
-        let session = self.session(session)?;
+        let session = self.session_name(session)?;
         Ok(self.tree.view(&self.snapshot(), &session))
     }
 
@@ -315,6 +317,7 @@ impl Service {
             scope: request.scope.as_deref(),
             k: K_MAX,
             explain: false,
+            exact: None,
         };
         Ok(engine::search(&corpora, &ask, self.policy())?)
     }
@@ -335,6 +338,7 @@ impl Service {
             scope: request.scope.as_deref(),
             k,
             explain: false,
+            exact: None,
         };
         let found = engine::search(&corpora, &ask, self.policy())?;
         let session = request.session.as_deref().map(|s| self.session_name(Some(s))).transpose()?;

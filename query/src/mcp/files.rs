@@ -174,7 +174,7 @@ pub(super) async fn run(
     let on = session.clone();
     let work = move |service: &Service| {
         service.evidence().looked_at_files(&on, Instant::now());
-        Ok(call(&service.view(&on), name, args, &on))
+        Ok(call(&service.view(Some(&on))?, name, args, &on))
     };
     let called = app.work(work).await;
     let result = match called {

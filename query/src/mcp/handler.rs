@@ -76,8 +76,8 @@ impl Handler {
     fn instructions(&self) -> String {
         let service = self.app.service();
         let snapshot = service.snapshot();
-        let mounts: Vec<String> = service
-            .view("instructions")
+        let view = service.tree().view(&snapshot, "instructions");
+        let mounts: Vec<String> = view
             .mounts()
             .iter()
             .map(|m| {

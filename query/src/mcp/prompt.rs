@@ -2,6 +2,7 @@
 
 use super::handler::Handler;
 use super::result::TEXT_CHARS_MAX;
+use crate::agents;
 use crate::service::Request;
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -82,6 +83,7 @@ async fn nearest(handler: &Handler, alert: &str, area: &str, session: &str) -> S
         session: Some(session.to_owned()),
         explain: false,
     };
+    let snapshot = handler.app().service().snapshot();
     match handler.app().work(move |service| service.search(&request)).await {
         Ok((results, _)) if !results.is_empty() => {
             let lines = results.iter().map(|(c, ..)| {

@@ -100,7 +100,7 @@ pub(super) async fn read(
     let request = Read { path, lines, ..Read::default() };
     let work = move |service: &Service| {
         service.evidence().looked_at_files(&session, Instant::now());
-        Ok(service.view(&session).read(&request))
+        Ok(service.view(Some(&session))?.read(&request))
     };
     let envelope = handler.app().work(work).await.map_err(|e| {
         ErrorData::internal_error(e.message, Some(json!({"code": e.code, "hint": e.hint})))

@@ -63,11 +63,3 @@ impl Service {
         self.evidence.record(session, sources, Instant::now());
     }
 }
-
-impl Service {
-    /// Stands in until the tree is part of the service.
-    #[must_use]
-    pub fn view(&self, session: &str) -> crate::tree::router::View {
-        Arc::new(crate::tree::router::Tree::new(Default::default())).view(&self.snapshot(), session)
-    }
-}

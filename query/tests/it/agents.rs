@@ -77,8 +77,14 @@ fn usage_is_logged_without_content_and_summarised() {
     let quiet = fixture.dir.path().join("quiet");
     let config = fixture.dir.path().join("query.toml");
     std::fs::write(&config, "[usage]\nlog = false\n").unwrap();
-    let args =
-        ["--embedder", "none", "--state", quiet.to_str().unwrap(), "--config", config.to_str().unwrap()];
+    let args = [
+        "--embedder",
+        "none",
+        "--state",
+        quiet.to_str().unwrap(),
+        "--config",
+        config.to_str().unwrap(),
+    ];
     let daemon = Daemon::start(&fixture.data(), &args);
     daemon.json("/v1/ask?q=which+unit+opens+8080");
     assert!(!quiet.join("usage.jsonl").exists());
@@ -91,7 +97,10 @@ fn the_index_fits_an_instructions_file() {
     let daemon = Daemon::start(&fixture.data(), &["--embedder", "none"]);
     let (status, small) = daemon.get("/v1/index");
     assert_eq!(status, 200);
-    assert!(small.contains("net/\n  dns.md - Name service") && small.contains("2 documents"), "{small}");
+    assert!(
+        small.contains("net/\n  dns.md - Name service") && small.contains("2 documents"),
+        "{small}"
+    );
     for (files, part) in [(150, "many-with-a-long-name-1.md"), (3000, "d7/ 30")] {
         let file = |n: usize| {
             format!("//- top/d{}/many-with-a-long-name-{n}.md\n# T{n} and a title\n\nx\n", n % 100)

@@ -38,7 +38,11 @@ fn what_stands_there_is_supported() {
         ("Use `kubectl drain <node> --ignore-daemonsets`.", "database/failover.md", "Fail over"),
         ("Run pg_ctl promote -D /var/lib/postgresql/15/main.", "database/failover.md", "Fail over"),
         ("The data is in /var/lib/postgresql.", "database/failover.md", "Fail over"),
-        ("harbor-db.service opens port 5432 on DB-01.example.org.", "database/failover.md", "Fail over"),
+        (
+            "harbor-db.service opens port 5432 on DB-01.example.org.",
+            "database/failover.md",
+            "Fail over",
+        ),
         ("It runs 15.4.", "database/failover.md", "Fail over"),
         ("`kubectl delete pod web --force`", "database/failover.md", "Remove a pod"),
         ("Set max_connections to 200.", "database/failover.md", "Remove a pod"),
@@ -64,7 +68,11 @@ fn what_is_invented_is_named() {
     seen(&service, &["database/failover.md", "web/nginx.md"]);
     for (answer, token, reason) in [
         // Invented outright.
-        ("`kubectl drain node-1 --delete-emptydir-data`", "--delete-emptydir-data", Reason::NotInSources),
+        (
+            "`kubectl drain node-1 --delete-emptydir-data`",
+            "--delete-emptydir-data",
+            Reason::NotInSources,
+        ),
         ("Pass --grace-period=0.", "--grace-period", Reason::NotInSources),
         ("Pass —grace-period.", "--grace-period", Reason::NotInSources),
         ("Edit /etc/nginx/nginx.conf.", "/etc/nginx/nginx.conf", Reason::NotInSources),
@@ -78,7 +86,11 @@ fn what_is_invented_is_named() {
         ("Run `systemctl reload nginx`.", "reload", Reason::NotInSources),
         ("Then run systemctl stop nginx.", "stop", Reason::NotInSources),
         ("```\nrm -rf /var/lib/postgresql/15/main\n```", "rm", Reason::NotInSources),
-        ("See https://grafana.example.org:3000/d/db", "https://grafana.example.org:3000/d/db", Reason::NotInSources),
+        (
+            "See https://grafana.example.org:3000/d/db",
+            "https://grafana.example.org:3000/d/db",
+            Reason::NotInSources,
+        ),
         // Real, but of something else.
         ("`kubectl drain node-1 --force`", "--force", Reason::NotTogether),
         ("nginx listens on port 5432.", "5432", Reason::NumberOfAnother),
@@ -117,7 +129,8 @@ fn nothing_seen_supports_nothing() {
     let guarded = cite(&service, "`systemctl restart nginx`");
     assert_eq!((guarded.verdict, guarded.sources), (Ruling::NoEvidence, 0));
     assert!(guarded.citations.is_empty());
-    let sources = [Source::new("", "gone.md", How::Read), Source::new("other", "web/nginx.md", How::Read)];
+    let sources =
+        [Source::new("", "gone.md", How::Read), Source::new("other", "web/nginx.md", How::Read)];
     service.evidence().record("s", sources, Instant::now());
     assert_eq!(cite(&service, "`systemctl restart nginx`").verdict, Ruling::NoEvidence);
     seen(&service, &["web/nginx.md"]);
@@ -134,7 +147,8 @@ fn two_pages_are_both_cited_and_the_ranking_is_by_rare_words() {
     let fixture = Fixture::lexical(TREE);
     let service = fixture.service();
     seen(&service, &["database/failover.md", "web/nginx.md", "hidden/other.md"]);
-    let answer = "Run `pg_ctl promote -D /var/lib/postgresql/15/main`, then `systemctl restart nginx`.";
+    let answer =
+        "Run `pg_ctl promote -D /var/lib/postgresql/15/main`, then `systemctl restart nginx`.";
     let guarded = cite(&service, answer);
     let paths: Vec<&str> = guarded.citations.iter().map(|c| c.path.as_str()).collect();
     assert_eq!(paths.len(), 2, "{paths:?}");
@@ -210,7 +224,10 @@ fn over_http() {
     assert!(reply["generation"].is_string() && reply["checked"].as_u64() == Some(1));
     let (_, reply) = post(json!({"session": session, "answer": "`systemctl mask nginx`"}));
     assert_eq!(reply["verdict"], "unsupported");
-    assert_eq!(reply["unsupported"], json!([{"token": "mask", "kind": "command", "reason": "not_in_sources"}]));
+    assert_eq!(
+        reply["unsupported"],
+        json!([{"token": "mask", "kind": "command", "reason": "not_in_sources"}])
+    );
     for (body, code) in [
         (json!({"answer": "x"}), "bad_json"),
         (json!({"session": "s", "answer": "x", "anwser": "y"}), "bad_json"),

@@ -8,5 +8,7 @@ mod daemon;
 mod follow_up;
 mod gate;
 mod guard;
+mod mcp;
 mod scan;
+mod setup;
 mod support;
