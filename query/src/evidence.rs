@@ -12,6 +12,7 @@ pub mod claims;
 pub mod guard;
 pub mod kinds;
 mod quote;
+mod spoken;
 
 use crate::session::{SESSIONS_MAX, SILENCE_MAX};
 use crate::tree;

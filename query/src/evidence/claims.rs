@@ -3,13 +3,13 @@
 
 use super::atoms::{bare, is_separator, without_thousands};
 use super::kinds::{self, Kind};
+use super::spoken;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use regex::Regex;
 use runbook_shared::analyse::{analyse, is_stop_word};
 use std::sync::LazyLock;
 
-/// Claims of one answer that are looked at; what stands behind them is not checked, and the verdict
-/// says so.
+/// Claims that one answer may have; of a longer one, one more is read, so that it can be told.
 pub const CLAIMS_MAX: usize = 600;
 
 /// A word that must stand in a source.
@@ -160,7 +160,7 @@ impl Reader {
     }
 
     fn add(&mut self, claim: Claim) {
-        if self.claims.len() < CLAIMS_MAX && claim != Claim::default() {
+        if self.claims.len() <= CLAIMS_MAX && claim != Claim::default() {
             self.claims.push(claim);
         }
     }
@@ -273,7 +273,7 @@ fn prose(text: &str, claim: &mut Claim) {
             None => {}
         }
     }
-    spoken_commands(&words, claim);
+    claim.commands.extend(spoken::commands(&words));
     let terms = analyse(&text).into_iter().filter(|t| !t.within && !is_stop_word(&t.surface));
     claim.stems.extend(terms.map(|t| t.stem));
 }
@@ -305,118 +305,6 @@ fn flag(word: &str, claim: &mut Claim) {
     push(claim, name, Kind::Flag, None);
     if let Some(value) = value.filter(|v| !is_placeholder(v) && !v.is_empty()) {
         push(claim, value, kinds::of(value).unwrap_or(Kind::Identifier), kinds::measure(value));
-    }
-}
-
-/// Programs that are called by their name in prose: "run systemctl restart nginx and wait".
-const PROGRAMS: [&str; 72] = [
-    "ansible",
-    "ansible-playbook",
-    "apt",
-    "apt-get",
-    "aws",
-    "az",
-    "bash",
-    "cargo",
-    "chef-client",
-    "chmod",
-    "chown",
-    "consul",
-    "crictl",
-    "curl",
-    "dd",
-    "df",
-    "dig",
-    "dnf",
-    "docker",
-    "du",
-    "etcdctl",
-    "fsck",
-    "gcloud",
-    "git",
-    "gitlab-ctl",
-    "growpart",
-    "haproxy",
-    "helm",
-    "ip",
-    "iptables",
-    "journalctl",
-    "kill",
-    "killall",
-    "knife",
-    "kubeadm",
-    "kubectl",
-    "lvextend",
-    "mkfs",
-    "mount",
-    "mysql",
-    "mysqldump",
-    "nc",
-    "nft",
-    "nginx",
-    "npm",
-    "openssl",
-    "patronictl",
-    "pg_ctl",
-    "pg_dump",
-    "pg_restore",
-    "pip",
-    "pkill",
-    "podman",
-    "psql",
-    "rabbitmqctl",
-    "reboot",
-    "redis-cli",
-    "resize2fs",
-    "rm",
-    "rsync",
-    "scp",
-    "sed",
-    "service",
-    "ssh",
-    "sudo",
-    "systemctl",
-    "tar",
-    "tcpdump",
-    "terraform",
-    "umount",
-    "vault",
-    "yum",
-];
-/// The most words of a spoken command that are not exact by their form.
-const SPOKEN_WORDS_MAX: usize = 3;
-
-fn spoken_commands(words: &[&str], claim: &mut Claim) {
-    for (at, word) in words.iter().enumerate() {
-        let before = at.checked_sub(1).map_or("", |b| words[b]).to_lowercase();
-        let called = matches!(
-            before.as_str(),
-            "run"
-                | "running"
-                | "execute"
-                | "executing"
-                | "type"
-                | "issue"
-                | "sudo"
-                | "with"
-                | "using"
-                | "via"
-        );
-        let flagged = words.get(at + 1).is_some_and(|w| kinds::is_flag(w));
-        if !PROGRAMS.contains(word) || !(called || flagged) {
-            continue;
-        }
-        let mut spoken = vec![(*word).to_owned()];
-        for next in &words[at + 1..] {
-            let exact = kinds::of(next).is_some();
-            if is_stop_word(&next.to_lowercase()) || (!exact && spoken.len() >= SPOKEN_WORDS_MAX) {
-                break;
-            }
-            spoken.push((*next).to_owned());
-        }
-        if spoken.len() > 1 {
-            claim.commands.push(Command { words: spoken });
-        }
     }
 }
 
@@ -471,6 +359,6 @@ mod tests {
         let all = claims("Open 80. Close 81, e.g. by hand! Done");
         assert_eq!(all.len(), 3);
         assert_eq!(all[1].tokens[0].text, "81");
-        assert_eq!(claims(&"a1. ".repeat(5000)).len(), CLAIMS_MAX);
+        assert_eq!(claims(&"a1. ".repeat(5000)).len(), CLAIMS_MAX + 1);
     }
 }

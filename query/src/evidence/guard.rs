@@ -70,6 +70,8 @@ pub struct Guarded {
     pub sources: usize,
 }
 
+/// Exact words and command lines that one answer may hold; a longer one is checked in parts.
+pub const CHECKS_MAX: usize = 2000;
 /// The share of an answer's words of prose that sources must hold where nothing else can be checked.
 const PROSE_SHARE: f32 = 0.5;
 /// The weight of all words of prose against that of one exact word, in choosing citations.
@@ -89,9 +91,24 @@ struct Held {
     words: Vec<(String, bool)>,
 }
 
+/// An answer that holds too much to be checked at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the answer has more than {CHECKS_MAX} exact words or {} sentences; check it in parts",
+    claims::CLAIMS_MAX
+)]
+pub struct TooMuch;
+
 /// Chooses an answer's citations from these sources alone, at most `k`.
-#[must_use]
-pub fn cite(corpora: &[Arc<Corpus>], sources: &[Source], answer: &str, k: usize) -> Guarded {
+///
+/// # Errors
+/// When the answer holds too much to be checked as a whole: nothing is left unchecked in silence.
+pub fn cite(
+    corpora: &[Arc<Corpus>],
+    sources: &[Source],
+    answer: &str,
+    k: usize,
+) -> Result<Guarded, TooMuch> {
     let pieces = pieces(corpora, sources);
     let mut found = Guarded {
         verdict: Ruling::Refusal,
@@ -101,9 +118,13 @@ pub fn cite(corpora: &[Arc<Corpus>], sources: &[Source], answer: &str, k: usize)
         sources: sources.len(),
     };
     if answer.trim().trim_end_matches('.').eq_ignore_ascii_case(I_DO_NOT_KNOW) {
-        return found;
+        return Ok(found);
     }
     let all = claims::claims(answer);
+    let checks: usize = all.iter().map(|c| c.tokens.len() + c.commands.len()).sum();
+    if checks > CHECKS_MAX || all.len() > claims::CLAIMS_MAX {
+        return Err(TooMuch);
+    }
     let mut guard = Guard { pieces: &pieces, held: Vec::new(), unsupported: Vec::new() };
     for claim in &all {
         guard.claim(claim);
@@ -131,7 +152,7 @@ pub fn cite(corpora: &[Arc<Corpus>], sources: &[Source], answer: &str, k: usize)
     } else {
         Ruling::Supported
     };
-    found
+    Ok(found)
 }
 
 fn pieces<'a>(corpora: &'a [Arc<Corpus>], sources: &[Source]) -> Vec<Piece<'a>> {
@@ -190,10 +211,12 @@ impl Guard<'_> {
                 None => a.holds(&token.text, true),
             });
             let stands = !all.is_empty();
+            let own = token.measure.as_ref().map_or(token.text.as_str(), |m| m.0.as_str());
+            let said: Vec<String> =
+                claim.stems.iter().filter(|s| *s != own && **s != token.text).cloned().collect();
             let near = |at: &usize| {
-                let shared = self.pieces[*at].atoms.shared(&claim.stems);
-                let said = claim.stems.iter().filter(|s| **s != token.text).count();
-                (named && around.contains(at)) || shared * 2 > said
+                let shared = self.pieces[*at].atoms.shared(&said);
+                (named && around.contains(at)) || said.len() < 2 || shared * 2 > said.len()
             };
             let kept: Vec<usize> = all.into_iter().filter(near).collect();
             let reason = if stands { Reason::NumberOfAnother } else { Reason::NotInSources };

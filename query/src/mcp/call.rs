@@ -85,7 +85,7 @@ fn found_result(
     if results.is_empty() {
         text.push_str("no section was found\n");
     }
-    let value = json!({"results": http::results_json(results), "session": session});
+    let value = json!({"results": http::search::results_json(results), "session": session});
     done(text, http::with_provenance(value, provenance))
 }
 

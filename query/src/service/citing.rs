@@ -35,7 +35,8 @@ impl Service {
         let snapshot = self.snapshot();
         let corpora = self.corpora(&snapshot, None)?;
         let sources = self.evidence.sources(&session, Instant::now());
-        let guarded = guard::cite(&corpora, &sources, answer, k);
+        let guarded = guard::cite(&corpora, &sources, answer, k)
+            .map_err(|e| AskError::Answer(e.to_string()))?;
         let cited = guarded.citations.first().and_then(|c| c.repo.as_deref());
         let corpus = corpora.iter().find(|c| cited.is_none_or(|repo| repo == c.repo));
         Ok((guarded, provenance(&snapshot, corpus, false)))

@@ -140,6 +140,7 @@ fn nothing_seen_supports_nothing() {
     assert!(service.cite("s", "  ", None).is_err());
     assert!(service.cite("bad name", "x", None).is_err());
     assert!(service.cite("s", &"x ".repeat(40_000), None).is_err());
+    assert!(service.cite("s", &"`a b` ".repeat(9000), None).is_err());
 }
 
 #[test]
@@ -174,9 +175,11 @@ fn hostile_answers_do_no_harm() {
         "9".repeat(5000).as_str(),
     ] {
         let started = Instant::now();
-        let guarded = cite(&service, answer);
+        // What is too much to be checked as a whole is refused, never half checked.
+        if let Ok((guarded, _)) = service.cite("s", answer, None) {
+            assert!(guarded.citations.iter().all(|c| c.path == "database/failover.md"));
+        }
         assert!(started.elapsed().as_secs() < 5, "{answer:.40}");
-        assert!(guarded.citations.iter().all(|c| c.path == "database/failover.md"));
     }
 }
 
