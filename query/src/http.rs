@@ -1,5 +1,8 @@
 //! HTTP: routes, checks that every request passes, errors in one shape, all of it bounded.
 
+mod fs;
+mod shell;
+
 use crate::reply::{Provenance, Reply, round4};
 use crate::service::{AskError, Request as AskRequest, Service};
 use crate::status;
@@ -55,6 +58,7 @@ impl App {
             .route("/v1/ask", post(ask_post).get(ask_get))
             .route("/v1/search", get(search))
             .route("/v1/status", get(status_page))
+            .merge(fs::routes())
             .route("/livez", get(|| async { "ok\n" }))
             .route("/readyz", get(readyz))
             .fallback(|| async {
