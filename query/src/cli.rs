@@ -4,6 +4,8 @@ use crate::config::{self, Common, Config, ServeArgs};
 use crate::http::App;
 use crate::reply::Reply;
 use crate::service::{AskError, Options, Request, Service};
+use crate::tree::router::Tree;
+use crate::tree::setup;
 use crate::{mcp, server, text, usage, watch};
 use clap::{Args, Parser, Subcommand};
 use runbook_shared::error::Hint;
@@ -130,12 +132,19 @@ fn configured(common: Common, serve: Option<ServeArgs>) -> Result<Config, u8> {
 }
 
 fn service(config: &Config) -> Result<Arc<Service>, u8> {
-    let service = Arc::new(Service::new(Options {
+    let mut tree = setup::options(&config.tree, config.state.as_deref()).map_err(|e| {
+        complain(&e, Some("see docs/configuration.md".into()));
+        EXIT_USAGE
+    })?;
+    let service = Service::new(Options {
         repos: config.repos.clone(),
         policy: config.policy.clone(),
         embedder: config.embedder.clone(),
         places: config.places.clone(),
-    }));
+    });
+    // What is read through the tree can be cited.
+    tree.evidence = Some(service.evidence().clone());
+    let service = Arc::new(service.with_tree(Arc::new(Tree::new(tree))));
     service.open().map_err(|e| {
         complain(&e.to_string(), e.hint());
         EXIT_FAILED

@@ -3,6 +3,7 @@
 use crate::engine::Policy;
 use crate::route::FilesFirst;
 use crate::snapshot::Repo;
+use crate::tree::setup;
 use crate::usage;
 use clap::Args;
 use runbook_shared::config_file::{self, ConfigFileError};
@@ -73,6 +74,8 @@ struct File {
     agents: AgentsTable,
     usage: usage::Settings,
     repo: Vec<RepoTable>,
+    #[serde(flatten)]
+    tree: setup::Settings,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -126,6 +129,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The daemon's own directory.
     pub state: Option<PathBuf>,
+    /// Stores and bounds of the tree.
+    pub tree: setup::Settings,
     /// Names beside the address and localhost.
     pub allowed_hosts: Vec<String>,
     /// Seconds between looks for a new generation.
@@ -177,7 +182,11 @@ pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, Confi
     let listens = serve.is_some();
     let serve = serve.unwrap_or_default();
     let file: File = match &common.config {
-        Some(path) => config_file::read(path, &KEYS)?,
+        Some(path) => {
+            let more = setup::keys();
+            let keys: Vec<&str> = KEYS.into_iter().chain(more.iter().map(String::as_str)).collect();
+            config_file::read(path, &keys)?
+        }
         None => File::default(),
     };
     let repos = repos(common.data.clone(), &file)?;
@@ -201,6 +210,7 @@ pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, Confi
         policy: Policy { score_floor, ..Policy::default() },
         listen,
         state: serve.state.or(file.state),
+        tree: file.tree,
         allowed_hosts: [serve.allowed_hosts, file.allowed_hosts].concat(),
         poll,
         files_first: file.agents.files_first,

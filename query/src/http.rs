@@ -1,8 +1,11 @@
 //! HTTP: routes, checks that every request passes, errors in one shape, all of it bounded.
 
 pub(crate) mod cite;
+mod fs;
 pub(crate) mod mcp;
+mod noted;
 pub(crate) mod search;
+mod shell;
 
 use crate::reply::{Provenance, Reply};
 use crate::route::{FilesFirst, Via};
@@ -105,6 +108,7 @@ impl App {
             .route("/v1/index", get(search::index))
             .route("/mcp", any(mcp::serve))
             .route("/v1/status", get(status_page))
+            .merge(fs::routes().layer(middleware::from_fn_with_state(self.clone(), noted::note)))
             .route("/livez", get(|| async { "ok\n" }))
             .route("/readyz", get(readyz))
             .fallback(|| async {

@@ -19,4 +19,5 @@ pub mod result;
 pub mod stdio;
 pub mod tools;
 
+pub(crate) use files::outcome;
 pub use handler::Handler;

@@ -10,6 +10,9 @@ pub mod grep;
 pub mod help;
 pub mod notes;
 pub mod options;
+pub mod program;
+pub mod prompt;
+pub mod remote;
 pub mod rg;
 
 use crate::tree::envelope::{Envelope, Failure};
@@ -104,6 +107,7 @@ impl Shell {
             let e = TreeError::BadRequest(format!("a command line is {most} bytes long at most"));
             return Envelope { exit_code: Some(2), ..Envelope::failed(&e) };
         }
+        self.view.restart();
         let within = limits.wall_clock() + std::time::Duration::from_secs(1);
         let (bash, runtime) = (&mut self.bash, &self.runtime);
         let result =

@@ -20,6 +20,7 @@ pub mod path;
 pub mod request;
 pub mod router;
 pub mod search;
+pub mod setup;
 pub mod store;
 pub mod stores;
 pub mod walk;

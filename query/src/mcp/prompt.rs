@@ -86,11 +86,11 @@ async fn nearest(handler: &Handler, alert: &str, area: &str, session: &str) -> S
     let snapshot = handler.app().service().snapshot();
     match handler.app().work(move |service| service.search(&request)).await {
         Ok((results, _)) if !results.is_empty() => {
+            let first = snapshot.repos.first().map_or("", |r| r.repo.name.as_str());
             let lines = results.iter().map(|(c, ..)| {
-                format!(
-                    "- /runbooks/{} > {} (lines {}-{})",
-                    c.path, c.heading, c.lines[0], c.lines[1]
-                )
+                let mount = agents::mount(&snapshot, c.repo.as_deref().unwrap_or(first));
+                let [from, to] = c.lines;
+                format!("- {mount}/{} > {} (lines {from}-{to})", c.path, c.heading)
             });
             format!("Sections that are near by meaning:\n{}", lines.collect::<Vec<_>>().join("\n"))
         }

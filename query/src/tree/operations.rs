@@ -4,6 +4,8 @@ mod changes;
 mod finding;
 mod reading;
 
+pub use reading::mounts_json;
+
 use super::envelope::Envelope;
 use super::error::TreeError;
 use super::path::{self, HOME};

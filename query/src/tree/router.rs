@@ -9,9 +9,8 @@ use super::stores::generation::GenerationStore;
 use super::stores::scratch::Scratch;
 use super::{overflow, path};
 use crate::snapshot::{RepoState, Snapshot};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Where what was read or matched goes: the evidence of a session.
 pub trait Evidence: Send + Sync {
@@ -40,8 +39,21 @@ pub struct Tree {
     scratch: Arc<dyn Store>,
     options: Options,
     generations: Mutex<Vec<Arc<GenerationStore>>>,
-    running: AtomicUsize,
+    running: Mutex<Running>,
+    freed: Condvar,
 }
+
+/// What runs and what waits.
+#[derive(Default)]
+struct Running {
+    running: usize,
+    waiting: usize,
+}
+
+/// How long an operation waits for others to end.
+const WAIT: Duration = Duration::from_secs(2);
+/// Operations that may wait, for each that may run.
+const WAITING_PER_RUNNING: usize = 16;
 
 impl Tree {
     /// A tree with its writable stores.
@@ -51,7 +63,13 @@ impl Tree {
             .scratch
             .clone()
             .unwrap_or_else(|| Arc::new(Scratch::new(&options.limits)) as Arc<dyn Store>);
-        Self { scratch, options, generations: Mutex::default(), running: AtomicUsize::new(0) }
+        Self {
+            scratch,
+            options,
+            generations: Mutex::default(),
+            running: Mutex::default(),
+            freed: Condvar::new(),
+        }
     }
 
     /// The bounds.
@@ -78,7 +96,7 @@ impl Tree {
             tree: Arc::clone(self),
             mounts: mounts.into(),
             session: session.into(),
-            until: Instant::now() + self.limits().wall_clock(),
+            until: Arc::new(Mutex::new(Instant::now() + self.limits().wall_clock())),
         }
     }
 
@@ -116,19 +134,30 @@ impl Tree {
         mounts
     }
 
-    /// A place among what may run at once.
+    /// A place among what may run at once; waits a moment for one.
     ///
     /// # Errors
     /// [`TreeError::Busy`] when there is none.
     pub fn enter(self: &Arc<Self>) -> Result<Permit, TreeError> {
         let most = self.limits().concurrent.max(1);
-        let taken = self
-            .running
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n < most).then_some(n + 1));
-        match taken {
-            Ok(_) => Ok(Permit { tree: Arc::clone(self) }),
-            Err(_) => Err(TreeError::Busy(most)),
+        let mut held = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.running >= most {
+            if held.waiting >= most * WAITING_PER_RUNNING {
+                return Err(TreeError::Busy(most));
+            }
+            held.waiting += 1;
+            held = self
+                .freed
+                .wait_timeout_while(held, WAIT, |h| h.running >= most)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+            held.waiting -= 1;
+            if held.running >= most {
+                return Err(TreeError::Busy(most));
+            }
         }
+        held.running += 1;
+        Ok(Permit { tree: Arc::clone(self) })
     }
 }
 
@@ -139,7 +168,10 @@ pub struct Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.tree.running.fetch_sub(1, Ordering::AcqRel);
+        let mut held = self.tree.running.lock().unwrap_or_else(PoisonError::into_inner);
+        held.running -= 1;
+        drop(held);
+        self.tree.freed.notify_one();
     }
 }
 
@@ -160,7 +192,7 @@ pub struct View {
     tree: Arc<Tree>,
     mounts: Arc<[Mount]>,
     session: String,
-    until: Instant,
+    until: Arc<Mutex<Instant>>,
 }
 
 /// What a path leads to.
@@ -198,30 +230,29 @@ impl View {
         self.tree.enter()
     }
 
-    /// When operations of this view stop.
-    #[must_use]
-    pub fn until(&self) -> Instant {
-        self.until
-    }
-
-    /// The same view with its wall clock started anew.
+    /// The same view with a wall clock of its own, which starts now.
     #[must_use]
     pub fn renewed(&self) -> Self {
-        Self { until: Instant::now() + self.limits().wall_clock(), ..self.clone() }
+        let until = Instant::now() + self.limits().wall_clock();
+        Self { until: Arc::new(Mutex::new(until)), ..self.clone() }
     }
 
-    /// Whether the wall clock has run out.
+    /// Starts the wall clock anew, for all clones of this view.
+    pub fn restart(&self) {
+        let until = Instant::now() + self.limits().wall_clock();
+        *self.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+
+    /// Whether there is time left.
     ///
     /// # Errors
-    /// [`TreeError::Stopped`] when it has.
+    /// [`TreeError::Stopped`] when there is none.
     pub fn check_time(&self) -> Result<(), TreeError> {
-        if Instant::now() < self.until {
+        if Instant::now() < *self.until.lock().unwrap_or_else(PoisonError::into_inner) {
             return Ok(());
         }
-        Err(TreeError::Stopped(format!(
-            "it took longer than {} seconds",
-            self.limits().wall_clock_s
-        )))
+        let most = self.limits().wall_clock_s;
+        Err(TreeError::Stopped(format!("it took longer than {most} seconds")))
     }
 
     /// A word that changes with everything that is mounted read-only.

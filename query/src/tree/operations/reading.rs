@@ -5,7 +5,7 @@ use crate::tree::envelope::Envelope;
 use crate::tree::error::TreeError;
 use crate::tree::path::{HOME, resolve, split};
 use crate::tree::request::{Draw, Load, Ls, Read};
-use crate::tree::router::View;
+use crate::tree::router::{Mount, View};
 use crate::tree::store::{Entry, Kind};
 use crate::tree::walk::{self, Next};
 use serde_json::{Value, json};
@@ -34,6 +34,7 @@ impl View {
             }
             let data = json!({
                 "path": path,
+                "kind": if meta.kind == Kind::Dir { "dir" } else { "file" },
                 "entries": entries.iter().map(entry_json).collect::<Vec<_>>(),
             });
             Ok(Envelope { content, data, ..Envelope::default() }.into())
@@ -114,26 +115,39 @@ impl View {
         })
     }
 
-    /// All files beneath a path with their content; above the limit only their names and sizes, and
-    /// `data.complete` says so. Names no sources: a client that reads them says what it read.
+    /// All files beneath a path with their content, of all read-only mounts where none is named; above the
+    /// limit only their names and sizes, and `data.complete` says so. Names no sources: a client that reads
+    /// them says what it read.
     #[must_use]
     pub fn load(&self, request: &Load) -> Envelope {
         self.operate(|view| {
-            let path = place(request.path.as_deref())?;
+            let starts = match request.path.as_deref().filter(|p| !p.is_empty()) {
+                Some(path) => vec![place(Some(path))?],
+                None => {
+                    let fixed = view.mounts().iter().filter(|m| !m.store.writable());
+                    fixed.map(|m| m.at.clone()).collect()
+                }
+            };
             let most = request.limit.unwrap_or(u64::MAX).min(view.limits().load_bytes);
             let mut failed = Vec::new();
             let mut files = Vec::new();
-            walk::walk(
-                view,
-                &path,
-                &mut |stop| {
-                    if stop.meta.kind == Kind::File {
-                        files.push((stop.path.to_owned(), stop.meta));
-                    }
-                    Ok(Next::Deeper)
-                },
-                &mut |e| failed.push(e),
-            )?;
+            for start in &starts {
+                let walked = walk::walk(
+                    view,
+                    start,
+                    &mut |stop| {
+                        if stop.meta.kind == Kind::File {
+                            files.push((stop.path.to_owned(), stop.meta));
+                        }
+                        Ok(Next::Deeper)
+                    },
+                    &mut |e| failed.push(e),
+                );
+                match walked {
+                    Err(e @ TreeError::Unavailable { .. }) if starts.len() > 1 => failed.push(e),
+                    other => other?,
+                }
+            }
             let bytes: u64 = files.iter().map(|(_, m)| m.size).sum();
             let complete = bytes <= most;
             let mut listed = Vec::with_capacity(files.len());
@@ -155,8 +169,8 @@ impl View {
             }
             let content = format!("{} files, {bytes} bytes\n", files.len());
             let data = json!({
-                "path": path, "stamp": view.stamp(), "complete": complete, "bytes": bytes,
-                "limit": most, "files": listed,
+                "paths": starts, "stamp": view.stamp(), "complete": complete, "bytes": bytes,
+                "limit": most, "files": listed, "mounts": mounts_json(view),
             });
             let mut envelope =
                 Envelope { content, data, truncated: !complete, ..Envelope::default() };
@@ -164,6 +178,18 @@ impl View {
             Ok(envelope.into())
         })
     }
+}
+
+/// The mounts as data.
+#[must_use]
+pub fn mounts_json(view: &View) -> Value {
+    let one = |m: &Mount| {
+        json!({
+            "path": m.at, "about": m.about, "writable": m.store.writable(),
+            "versioned": m.store.versioned(),
+        })
+    };
+    view.mounts().iter().map(one).collect()
 }
 
 /// One entry as data.
