@@ -13,12 +13,22 @@ _runbook_ask() {
       case $word in
         --) return ;;
         -k | --scope | --timeout | --wrong) wants=yes ;;
-        -*) ;;
+        -* | setup) ;;
         *) return ;;
       esac
     fi
     i=$((i + 1))
   done
+  if [ "${COMP_WORDS[1]:-}" = setup ]; then
+    case $previous in
+      --for)
+        mapfile -t COMPREPLY < <(compgen -W 'claude cursor codex copilot gemini opencode' -- "$current")
+        ;;
+      --file) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+      *) mapfile -t COMPREPLY < <(compgen -W '--for --write --remove --file --help' -- "$current") ;;
+    esac
+    return
+  fi
   case $previous in
     -k) mapfile -t COMPREPLY < <(compgen -W '1 3 5 10 20' -- "$current"); return ;;
     --timeout) mapfile -t COMPREPLY < <(compgen -W '5 20 60' -- "$current"); return ;;

@@ -32,3 +32,9 @@ complete -c runbook-ask -n __runbook_ask_before_question -l timeout -x -a '5 20 
 complete -c runbook-ask -n __runbook_ask_before_question -l wrong -x -d 'report the last reply as wrong'
 complete -c runbook-ask -n __runbook_ask_before_question -s h -l help -d 'print help'
 complete -c runbook-ask -n __runbook_ask_before_question -l version -d 'print the version'
+
+complete -c runbook-ask -n '__fish_is_first_arg' -a setup -d 'snippet for an agent\'s instructions file'
+complete -c runbook-ask -n '__fish_seen_subcommand_from setup' -l for -x -a 'claude cursor codex copilot gemini opencode' -d 'for this agent'
+complete -c runbook-ask -n '__fish_seen_subcommand_from setup' -l write -d 'put it into the agent\'s file here'
+complete -c runbook-ask -n '__fish_seen_subcommand_from setup' -l remove -d 'take it out again'
+complete -c runbook-ask -n '__fish_seen_subcommand_from setup' -l file -r -F -d 'another file'

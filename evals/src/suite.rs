@@ -16,6 +16,8 @@ pub enum Choice {
     NearMiss,
     /// Requests that no document can answer, and their how-to twins; the request gate alone
     Requests,
+    /// Which way questions of every kind take, over runbooks-sample
+    Routes,
     /// All of them
     All,
 }
@@ -31,6 +33,8 @@ pub enum Suite {
     NearMiss,
     /// The request gate alone.
     Requests,
+    /// The ways that questions take.
+    Routes,
 }
 
 impl Choice {
@@ -42,6 +46,7 @@ impl Choice {
             Self::Trees => &[Suite::Trees],
             Self::NearMiss => &[Suite::NearMiss],
             Self::Requests => &[Suite::Requests],
+            Self::Routes => &[Suite::Routes],
             Self::All => &Suite::ALL,
         }
     }
@@ -49,7 +54,8 @@ impl Choice {
 
 impl Suite {
     /// All of them, in the order of a report.
-    pub const ALL: [Self; 4] = [Self::Sample, Self::Requests, Self::Trees, Self::NearMiss];
+    pub const ALL: [Self; 5] =
+        [Self::Sample, Self::Requests, Self::Routes, Self::Trees, Self::NearMiss];
 
     /// The name of its files.
     #[must_use]
@@ -59,6 +65,7 @@ impl Suite {
             Self::Trees => "trees",
             Self::NearMiss => "near-miss",
             Self::Requests => "requests",
+            Self::Routes => "routes",
         }
     }
 

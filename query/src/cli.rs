@@ -4,10 +4,13 @@ use crate::config::{self, Common, Config, ServeArgs};
 use crate::http::App;
 use crate::reply::Reply;
 use crate::service::{AskError, Options, Request, Service};
-use crate::{server, text, watch};
+use crate::tree::router::Tree;
+use crate::tree::setup;
+use crate::{mcp, server, text, usage, watch};
 use clap::{Args, Parser, Subcommand};
 use runbook_shared::error::Hint;
 use std::io::{Read, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Answered, or stopped cleanly.
@@ -38,6 +41,19 @@ enum Command {
         #[command(flatten)]
         serve: ServeArgs,
     },
+    /// Serve one agent by the Model Context Protocol on standard input and output
+    Mcp {
+        #[command(flatten)]
+        common: Common,
+        /// Directory for the program's own files; nothing else is ever written
+        #[arg(long, env = "RUNBOOK_STATE", value_name = "DIR")]
+        state: Option<PathBuf>,
+    },
+    /// Summarise the usage log of a state directory
+    Usage {
+        #[command(flatten)]
+        usage: UsageArgs,
+    },
     /// Answer one question without a daemon
     Ask {
         #[command(flatten)]
@@ -45,6 +61,19 @@ enum Command {
         #[command(flatten)]
         ask: AskArgs,
     },
+}
+
+#[derive(Args, Debug)]
+struct UsageArgs {
+    /// State directory of the daemon
+    #[arg(long, env = "RUNBOOK_STATE", value_name = "DIR")]
+    state: PathBuf,
+    /// Only the last days
+    #[arg(long, value_name = "N")]
+    days: Option<u32>,
+    /// Print the figures as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Args, Debug)]
@@ -77,6 +106,11 @@ pub fn main(cli: Cli) -> u8 {
             runbook_shared::telemetry::init("info");
             serve_command(common, serve)
         }
+        Command::Mcp { common, state } => {
+            runbook_shared::telemetry::init("warn");
+            mcp_command(common, ServeArgs { state, ..ServeArgs::default() })
+        }
+        Command::Usage { usage } => usage_command(&usage),
         Command::Ask { common, ask } => {
             runbook_shared::telemetry::init("error");
             ask_command(common, ask)
@@ -98,12 +132,19 @@ fn configured(common: Common, serve: Option<ServeArgs>) -> Result<Config, u8> {
 }
 
 fn service(config: &Config) -> Result<Arc<Service>, u8> {
-    let service = Arc::new(Service::new(Options {
+    let mut tree = setup::options(&config.tree, config.state.as_deref()).map_err(|e| {
+        complain(&e, Some("see docs/configuration.md".into()));
+        EXIT_USAGE
+    })?;
+    let service = Service::new(Options {
         repos: config.repos.clone(),
         policy: config.policy.clone(),
         embedder: config.embedder.clone(),
         places: config.places.clone(),
-    }));
+    });
+    // What is read through the tree can be cited.
+    tree.evidence = Some(service.evidence().clone());
+    let service = Arc::new(service.with_tree(Arc::new(Tree::new(tree))));
     service.open().map_err(|e| {
         complain(&e.to_string(), e.hint());
         EXIT_FAILED
@@ -140,7 +181,9 @@ async fn serve_until_stopped(config: &Config) -> Result<u8, String> {
     };
     let address = listener.local_addr().map_err(|e| e.to_string())?;
     let watch = watch::start(Arc::clone(&service), config.poll).map_err(|e| e.to_string())?;
-    let router = App::new(service, config::hosts(address, &config.allowed_hosts)).router();
+    let app = App::new(service, config::hosts(address, &config.allowed_hosts))
+        .with_agents(config.files_first, usage_log(config));
+    let (stop_streams, router) = (app.stopper(), app.router());
     if let Some(state) = &config.state {
         // Nothing depends on it: questions are answered on a full disk, too.
         if let Err(e) = std::fs::create_dir_all(state) {
@@ -148,9 +191,83 @@ async fn serve_until_stopped(config: &Config) -> Result<u8, String> {
         }
     }
     tracing::info!("listening on http://{address}");
-    let stopped = server::run(listener, router, stop_signal()).await.map_err(|e| e.to_string());
+    let stop = async {
+        stop_signal().await;
+        stop_streams();
+    };
+    let stopped = server::run(listener, router, stop).await.map_err(|e| e.to_string());
     drop(watch);
     stopped.map(|()| EXIT_OK)
+}
+
+fn usage_log(config: &Config) -> usage::Log {
+    usage::Log::new(config.state.as_deref(), config.usage)
+}
+
+fn mcp_command(common: Common, serve: ServeArgs) -> u8 {
+    let config = match configured(common, Some(serve)) {
+        Ok(config) => config,
+        Err(code) => return code,
+    };
+    let service = match service(&config) {
+        Ok(service) => service,
+        Err(code) => return code,
+    };
+    let served = watch::start(Arc::clone(&service), config.poll)
+        .and_then(|watch| {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+            Ok((watch, runtime))
+        })
+        .map_err(|e| e.to_string())
+        .and_then(|(watch, runtime)| {
+            let session = service.session_name(None).map_err(|e| e.to_string())?;
+            let app =
+                App::new(service, Vec::new()).with_agents(config.files_first, usage_log(&config));
+            let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+            let served = runtime.block_on(async {
+                tokio::select! {
+                    served = mcp::stdio::serve(app, &session, input, output) => served,
+                    () = stop_signal() => Ok(()),
+                }
+            });
+            drop(watch);
+            // A read of standard input that is under way cannot be ended.
+            runtime.shutdown_background();
+            served
+        });
+    match served {
+        Ok(()) => EXIT_OK,
+        Err(e) => {
+            complain(&e, Some("start it from an MCP client; see deploy/README.md".into()));
+            EXIT_FAILED
+        }
+    }
+}
+
+fn usage_command(args: &UsageArgs) -> u8 {
+    let since = args.days.map(|days| {
+        let span = jiff::SignedDuration::from_hours(i64::from(days) * 24);
+        (jiff::Timestamp::now() - span).to_string()
+    });
+    match usage::summary::read(&args.state, since.as_deref()) {
+        Ok(summary) => {
+            let text = if args.json {
+                format!("{}\n", serde_json::to_string_pretty(&summary).unwrap_or_default())
+            } else {
+                summary.render()
+            };
+            match std::io::stdout().write_all(text.as_bytes()) {
+                Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => EXIT_FAILED,
+                _ => EXIT_OK,
+            }
+        }
+        Err(e) => {
+            let message =
+                format!("cannot read the usage log under `{}`: {e}", args.state.display());
+            complain(&message, None);
+            EXIT_FAILED
+        }
+    }
 }
 
 async fn stop_signal() {

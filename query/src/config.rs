@@ -1,7 +1,10 @@
 //! Flags, environment and file, resolved to one configuration; docs/configuration.md lists the keys.
 
 use crate::engine::Policy;
+use crate::route::FilesFirst;
 use crate::snapshot::Repo;
+use crate::tree::setup;
+use crate::usage;
 use clap::Args;
 use runbook_shared::config_file::{self, ConfigFileError};
 use runbook_shared::locate::Places;
@@ -68,13 +71,23 @@ struct File {
     allowed_hosts: Vec<String>,
     poll_s: Option<f64>,
     gate: GateTable,
+    agents: AgentsTable,
+    usage: usage::Settings,
     repo: Vec<RepoTable>,
+    #[serde(flatten)]
+    tree: setup::Settings,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct GateTable {
     score_floor: Option<f32>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct AgentsTable {
+    files_first: FilesFirst,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -84,7 +97,7 @@ struct RepoTable {
 }
 
 /// All keys of the file.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 15] = [
     "data",
     "embedder",
     "model_dir",
@@ -95,6 +108,9 @@ const KEYS: [&str; 12] = [
     "allowed_hosts",
     "poll_s",
     "gate.score_floor",
+    "agents.files_first",
+    "usage.log",
+    "usage.searches",
     "repo.name",
     "repo.data",
 ];
@@ -113,10 +129,16 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The daemon's own directory.
     pub state: Option<PathBuf>,
+    /// Stores and bounds of the tree.
+    pub tree: setup::Settings,
     /// Names beside the address and localhost.
     pub allowed_hosts: Vec<String>,
     /// Seconds between looks for a new generation.
     pub poll: Duration,
+    /// For whom searches wait until files were looked at.
+    pub files_first: FilesFirst,
+    /// Whether there is a usage log, and what is in it.
+    pub usage: usage::Settings,
 }
 
 /// A configuration that is not usable.
@@ -160,7 +182,11 @@ pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, Confi
     let listens = serve.is_some();
     let serve = serve.unwrap_or_default();
     let file: File = match &common.config {
-        Some(path) => config_file::read(path, &KEYS)?,
+        Some(path) => {
+            let more = setup::keys();
+            let keys: Vec<&str> = KEYS.into_iter().chain(more.iter().map(String::as_str)).collect();
+            config_file::read(path, &keys)?
+        }
         None => File::default(),
     };
     let repos = repos(common.data.clone(), &file)?;
@@ -184,8 +210,11 @@ pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, Confi
         policy: Policy { score_floor, ..Policy::default() },
         listen,
         state: serve.state.or(file.state),
+        tree: file.tree,
         allowed_hosts: [serve.allowed_hosts, file.allowed_hosts].concat(),
         poll,
+        files_first: file.agents.files_first,
+        usage: file.usage,
     })
 }
 

@@ -7,6 +7,7 @@ use crate::compose;
 use crate::gate::request;
 use crate::passage::{self, Passage};
 use crate::reply::{Band, Citation, Refusal, RefusalReason, round4};
+use crate::route::lookup;
 use runbook_shared::lexical::LexicalError;
 use runbook_shared::retrieval::arms::{Arm, Hit, Tuning};
 use runbook_shared::retrieval::corpus::Corpus;
@@ -57,6 +58,8 @@ pub struct Ask<'a> {
     pub k: usize,
     /// Whether to explain.
     pub explain: bool,
+    /// An identifier that is all of the question: sections that hold it as it stands come first.
+    pub exact: Option<&'a str>,
 }
 
 /// What the engine decides.
@@ -104,7 +107,17 @@ pub fn search(
     ask: &Ask<'_>,
     policy: &Policy,
 ) -> Result<Found, LexicalError> {
-    search::search(corpora, &ask.search(), policy.arm, &policy.tuning)
+    let mut found = search::search(corpora, &ask.search(), policy.arm, &policy.tuning)?;
+    if let Some(exact) = ask.exact {
+        let holds = |hit: &Hit| {
+            let (chunk, section) = corpora[hit.corpus].generation.section(hit.section);
+            let texts = [chunk.section_text(section), &chunk.title];
+            texts.into_iter().any(|text| lookup::holds(text, exact))
+        };
+        // Stable: among those that hold it, and those that do not, the order stays.
+        found.hits.sort_by_cached_key(|hit| !holds(hit));
+    }
+    Ok(found)
 }
 
 /// Answers or refuses.
@@ -119,7 +132,9 @@ pub fn answer(
     let degraded = ask.is_degraded(corpora);
     let refused = request::refuse(ask.question.text());
     let found = search(corpora, ask, policy)?;
-    let mut route = vec!["request_gate".to_owned(), "lexical".to_owned()];
+    let mut route = vec!["request_gate".to_owned()];
+    route.extend(ask.exact.map(|_| lookup::STEP.to_owned()));
+    route.push("lexical".to_owned());
     if found.hits.iter().any(|h| h.cosine.is_some()) {
         route.extend(["dense".to_owned(), "fusion".to_owned()]);
     }

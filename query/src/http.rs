@@ -1,9 +1,18 @@
 //! HTTP: routes, checks that every request passes, errors in one shape, all of it bounded.
 
-use crate::reply::{Provenance, Reply, round4};
+pub(crate) mod cite;
+mod fs;
+pub(crate) mod mcp;
+mod noted;
+pub(crate) mod search;
+mod shell;
+
+use crate::reply::{Provenance, Reply};
+use crate::route::{FilesFirst, Via};
 use crate::service::{AskError, Request as AskRequest, Service};
 use crate::status;
 use crate::text;
+use crate::usage;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -11,12 +20,12 @@ use axum::extract::{DefaultBodyLimit, Query, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use runbook_shared::limits::BODY_BYTES_MAX;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 /// What a question may take before the client is told to try again.
@@ -34,6 +43,10 @@ pub struct App {
     running: Arc<Semaphore>,
     /// One permit for each question that runs or waits.
     admitted: Arc<Semaphore>,
+    /// For whom searches wait until files were looked at.
+    files_first: FilesFirst,
+    usage: usage::Log,
+    pub(crate) mcp: mcp::Sessions,
 }
 
 impl App {
@@ -46,15 +59,56 @@ impl App {
             hosts: hosts.into_iter().map(|h| h.to_ascii_lowercase()).collect(),
             running: Arc::new(Semaphore::new(cores)),
             admitted: Arc::new(Semaphore::new(cores * (QUEUE_PER_CORE + 1))),
+            files_first: FilesFirst::default(),
+            usage: usage::Log::default(),
+            mcp: mcp::Sessions::default(),
         }
+    }
+
+    /// The same with another policy for searches and a usage log.
+    #[must_use]
+    pub fn with_agents(mut self, files_first: FilesFirst, usage: usage::Log) -> Self {
+        self.files_first = files_first;
+        self.usage = usage;
+        self
+    }
+
+    /// Ends the open streams of MCP clients, so that a stopping server need not wait for them.
+    pub fn stopper(&self) -> impl FnOnce() + Send + 'static {
+        let sessions = self.mcp.clone();
+        move || sessions.stop()
+    }
+
+    pub(crate) fn service(&self) -> &Arc<Service> {
+        &self.service
+    }
+
+    pub(crate) fn usage(&self) -> &usage::Log {
+        &self.usage
+    }
+
+    /// A line of the usage log without words.
+    pub(crate) fn note(
+        &self,
+        via: Via,
+        command: &str,
+        outcome: &str,
+        started: Instant,
+        matched: usize,
+    ) {
+        self.usage.note(usage::line(via, command, outcome, started, matched), None);
     }
 
     /// The router.
     pub fn router(self) -> Router {
         Router::new()
             .route("/v1/ask", post(ask_post).get(ask_get))
-            .route("/v1/search", get(search))
+            .route("/v1/search", get(search::search))
+            .route("/v1/cite", post(cite::cite))
+            .route("/v1/index", get(search::index))
+            .route("/mcp", any(mcp::serve))
             .route("/v1/status", get(status_page))
+            .merge(fs::routes().layer(middleware::from_fn_with_state(self.clone(), noted::note)))
             .route("/livez", get(|| async { "ok\n" }))
             .route("/readyz", get(readyz))
             .fallback(|| async {
@@ -81,11 +135,11 @@ impl App {
 
 /// An error as a client sees it.
 #[derive(Debug)]
-struct ApiError {
+pub(crate) struct ApiError {
     status: StatusCode,
-    code: &'static str,
-    message: String,
-    hint: String,
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+    pub(crate) hint: String,
 }
 
 impl ApiError {
@@ -162,6 +216,12 @@ impl From<AskError> for ApiError {
                 "bad_session",
                 message,
                 "send back the session of the reply before, or leave it out",
+            ),
+            AskError::Answer(_) => Self::new(
+                StatusCode::BAD_REQUEST,
+                "bad_answer",
+                message,
+                "send the text of the answer that is to be checked",
             ),
             AskError::NotReady(_) => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -271,12 +331,9 @@ fn bad_request(code: &'static str, message: String) -> ApiError {
     )
 }
 
-async fn ask_post(
-    State(app): State<App>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<Response, ApiError> {
-    let body = body.map_err(|e| {
+/// The bytes of a body that is not too large.
+fn json_body(body: Result<Bytes, BytesRejection>) -> Result<Bytes, ApiError> {
+    body.map_err(|e| {
         if e.status() == StatusCode::PAYLOAD_TOO_LARGE {
             let message = format!("the body is larger than {BODY_BYTES_MAX} bytes");
             return ApiError::new(
@@ -287,7 +344,15 @@ async fn ask_post(
             );
         }
         bad_request("bad_body", e.body_text())
-    })?;
+    })
+}
+
+async fn ask_post(
+    State(app): State<App>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, ApiError> {
+    let body = json_body(body)?;
     let body: AskBody =
         serde_json::from_slice(&body).map_err(|e| bad_request("bad_json", e.to_string()))?;
     let request = AskRequest {
@@ -323,7 +388,10 @@ fn from_query(
 
 async fn ask(app: App, headers: HeaderMap, request: AskRequest) -> Result<Response, ApiError> {
     let form = Form::of(&headers);
-    let reply = app.work(move |service| service.ask(&request)).await?;
+    let (started, question) = (Instant::now(), request.question.clone());
+    let reply = app.work(move |service| service.ask(&request)).await;
+    app.note_ask(Via::Http, &question, started, &reply);
+    let reply = reply?;
     tracing::info!(
         id = reply.id,
         band = reply.band.name(),
@@ -400,7 +468,7 @@ impl Form {
 
 impl App {
     /// Runs a question on a thread of its own when a core is free; refuses when too many wait.
-    async fn work<T: Send + 'static>(
+    pub(crate) async fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Service) -> Result<T, AskError> + Send + 'static,
     ) -> Result<T, ApiError> {
@@ -444,25 +512,10 @@ impl App {
     }
 }
 
-async fn search(
-    State(app): State<App>,
-    query: Result<Query<AskQuery>, axum::extract::rejection::QueryRejection>,
-) -> Result<Response, ApiError> {
-    let request = from_query(query)?;
-    let (results, provenance) = app.work(move |service| service.search(&request)).await?;
-    let results: Vec<_> = results
-        .into_iter()
-        .map(|(citation, bm25, cosine)| {
-            let mut value = serde_json::to_value(&citation).unwrap_or_default();
-            value["bm25"] = json!(round4(bm25));
-            value["cosine"] = json!(cosine.map(round4));
-            value
-        })
-        .collect();
-    Ok(axum::Json(with_provenance(json!({"results": results}), &provenance)).into_response())
-}
-
-fn with_provenance(mut value: serde_json::Value, provenance: &Provenance) -> serde_json::Value {
+pub(crate) fn with_provenance(
+    mut value: serde_json::Value,
+    provenance: &Provenance,
+) -> serde_json::Value {
     if let (Some(map), Ok(serde_json::Value::Object(more))) =
         (value.as_object_mut(), serde_json::to_value(provenance))
     {

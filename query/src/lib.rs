@@ -9,23 +9,30 @@
 //! ONNX Runtime library has been tried in a child process at start, spawns a process; nothing
 //! speaks to anything but its own clients; no answer leaves without a citation that holds.
 
+pub mod agents;
 pub mod caution;
 pub mod citation;
 pub mod cli;
 pub mod compose;
 pub mod config;
 pub mod engine;
+pub mod evidence;
 pub mod follow_up;
 pub mod forge_link;
 pub mod gate;
 pub mod http;
+pub mod mcp;
 pub mod passage;
 pub mod reply;
+pub mod route;
 pub mod scan;
 pub mod server;
 pub mod service;
 pub mod session;
+pub mod shell;
 pub mod snapshot;
 pub mod status;
 pub mod text;
+pub mod tree;
+pub mod usage;
 pub mod watch;

@@ -1,12 +1,15 @@
 //! The service: the live snapshot, the embedder, and the one way in which a question is answered.
 
 mod asking;
+mod citing;
 
 use crate::citation;
 use crate::engine::{self, Ask, Policy, Verdict};
+use crate::evidence;
 use crate::reply::{Citation, Provenance, RefusalReason, Reply};
 use crate::session::Sessions;
 use crate::snapshot::{self, Repo, RepoState, Snapshot};
+use crate::tree::router::{Options as TreeOptions, Tree, View};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use asking::Asking;
 use runbook_shared::embed::{EmbedError, Embedder, ModelFiles, NO_EMBEDDER};
@@ -67,6 +70,9 @@ pub enum AskError {
     /// A session's name is too long.
     #[error("a session is named by at most {SESSION_CHARS_MAX} letters, digits, `-` and `_`")]
     Session,
+    /// An answer that is to be checked cannot be.
+    #[error("{0}")]
+    Answer(String),
     /// No generation is open.
     #[error("nothing can be answered yet: {0}")]
     NotReady(String),
@@ -94,10 +100,12 @@ pub struct Service {
     embedder: ArcSwapOption<Box<dyn Embedder>>,
     vectors: Mutex<FxHashMap<String, Arc<[f32]>>>,
     sessions: Sessions,
+    evidence: Arc<evidence::Store>,
     replies: AtomicU64,
     reloads: AtomicU64,
     started: Instant,
     salt: String,
+    tree: Arc<Tree>,
 }
 
 impl Service {
@@ -116,17 +124,42 @@ impl Service {
             })
             .collect();
         let salt = format!("{}-{}", jiff::Timestamp::now().as_nanosecond(), std::process::id());
+        let evidence: Arc<evidence::Store> = Arc::default();
+        let of_tree = TreeOptions { evidence: Some(evidence.clone()), ..TreeOptions::default() };
         Self {
             options,
             snapshot: ArcSwap::from_pointee(Snapshot { repos }),
             embedder: ArcSwapOption::empty(),
             vectors: Mutex::default(),
             sessions: Sessions::default(),
+            evidence,
             replies: AtomicU64::new(0),
             reloads: AtomicU64::new(0),
             started: Instant::now(),
             salt,
+            tree: Arc::new(Tree::new(of_tree)),
         }
+    }
+
+    /// The same service over another tree, whose evidence should go to [`Service::evidence`].
+    #[must_use]
+    pub fn with_tree(self, tree: Arc<Tree>) -> Self {
+        Self { tree, ..self }
+    }
+
+    /// The tree.
+    #[must_use]
+    pub fn tree(&self) -> &Arc<Tree> {
+        &self.tree
+    }
+
+    /// The tree as a session sees it now; the session's name, a new one where none is given.
+    ///
+    /// # Errors
+    /// [`AskError::Session`] when it is no name.
+    pub fn view(&self, session: Option<&str>) -> Result<View, AskError> {
+        let session = self.session_name(session)?;
+        Ok(self.tree.view(&self.snapshot(), &session))
     }
 
     /// The data directories.
@@ -145,6 +178,12 @@ impl Service {
     #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.options.policy
+    }
+
+    /// What sessions have seen.
+    #[must_use]
+    pub fn evidence(&self) -> &Arc<evidence::Store> {
+        &self.evidence
     }
 
     /// The embedder, once it is loaded.
@@ -234,12 +273,15 @@ impl Service {
         let started = Instant::now();
         let question = Question::parse(&request.question)?;
         let k = checked_k(request.k)?;
-        let session = self.session(request.session.as_deref())?;
+        let session = self.session_name(request.session.as_deref())?;
         let snapshot = self.snapshot();
         let corpora = self.corpora(&snapshot, request.scope.as_deref())?;
         let asking = Asking { service: self, corpora: &corpora, request, k };
         let mut verdict = asking.verdict(&question, &session)?;
         note_missing(&mut verdict, &snapshot, request.scope.as_deref());
+        let named: Vec<&Citation> = verdict.citations.iter().chain(&verdict.related).collect();
+        let nearest = verdict.refusal.as_ref().map_or(&[][..], |r| &r.nearest);
+        self.show(&session, &corpora, &named, nearest);
         let provenance = provenance(&snapshot, corpora.get(verdict.corpus), verdict.degraded);
         Ok(Reply {
             id: self.new_id("r"),
@@ -275,11 +317,12 @@ impl Service {
             scope: request.scope.as_deref(),
             k: K_MAX,
             explain: false,
+            exact: None,
         };
         Ok(engine::search(&corpora, &ask, self.policy())?)
     }
 
-    /// Sections for a question, without a verdict.
+    /// Sections for a question, without a verdict; they become sources of the session that is named.
     ///
     /// # Errors
     /// As [`Service::ask`].
@@ -295,9 +338,11 @@ impl Service {
             scope: request.scope.as_deref(),
             k,
             explain: false,
+            exact: None,
         };
         let found = engine::search(&corpora, &ask, self.policy())?;
-        let results = found
+        let session = request.session.as_deref().map(|s| self.session_name(Some(s))).transpose()?;
+        let results: Vec<SearchResult> = found
             .hits
             .iter()
             .take(k)
@@ -310,6 +355,10 @@ impl Service {
                 (citation, hit.bm25.0, hit.cosine.map(|c| c.0))
             })
             .collect();
+        if let Some(session) = session {
+            let named: Vec<&Citation> = results.iter().map(|r| &r.0).collect();
+            self.show(&session, &corpora, &named, &[]);
+        }
         let first = found.hits.first().map_or(0, |h| h.corpus);
         Ok((results, provenance(&snapshot, corpora.get(first), vector.is_none())))
     }
@@ -339,7 +388,11 @@ impl Service {
         Ok(corpora)
     }
 
-    fn session(&self, named: Option<&str>) -> Result<String, AskError> {
+    /// The name of a session: a new one where none is named.
+    ///
+    /// # Errors
+    /// When the name is not one.
+    pub fn session_name(&self, named: Option<&str>) -> Result<String, AskError> {
         let valid = |s: &str| {
             !s.is_empty()
                 && s.len() <= SESSION_CHARS_MAX

@@ -7,11 +7,13 @@ use crate::engine::{self, Ask, Verdict};
 use crate::follow_up::{self, Form};
 use crate::gate::request;
 use crate::reply::{Band, Citation, I_DO_NOT_KNOW, Refusal, RefusalReason};
+use crate::route::lookup::{self, Lookup};
 use crate::scan::{self, Outcome, Scan};
 use crate::session::{Place, Turn};
 use runbook_shared::analyse::{analyse, is_stop_word};
 use runbook_shared::retrieval::corpus::Corpus;
 use runbook_shared::retrieval::question::Question;
+use runbook_shared::score::Confidence;
 use rustc_hash::FxHashSet;
 use serde_json::json;
 use std::sync::Arc;
@@ -191,17 +193,59 @@ impl Asking<'_> {
             scope,
             k: self.k,
             explain: self.request.explain,
+            exact: None,
         }
     }
 
-    /// Answers by a scan of all documents where the question asks for one, else by the best sections.
+    /// Answers from the files where the question names what it wants: a page by its name, or an
+    /// identifier and nothing else.
+    fn looked_up(&self, ask: &Ask<'_>) -> Result<Option<Verdict>, AskError> {
+        let (corpora, policy) = (self.corpora, self.service.policy());
+        let question = ask.question.text();
+        if request::refuse(question).is_some() {
+            return Ok(None);
+        }
+        match lookup::recognise(question) {
+            None => Ok(None),
+            Some(Lookup::Identifier(name)) => {
+                let ask = Ask { exact: Some(&name), ..*ask };
+                Ok(Some(engine::answer(corpora, &ask, policy)?))
+            }
+            Some(Lookup::Page(name)) => {
+                let Some((corpus, path)) = lookup::page(corpora, &name, ask.scope) else {
+                    return Ok(None);
+                };
+                let generation = &corpora[corpus].generation;
+                let first = generation.scope(&path).find(|n| {
+                    let (chunk, section) = generation.section(*n);
+                    says_something(chunk.section_text(section))
+                });
+                let named = Confidence::new(lookup::NAMED);
+                let Some(first) = first.filter(|_| policy.lets_pass(named)) else {
+                    return Ok(None);
+                };
+                let mut verdict =
+                    engine::show(corpora, ask, policy, (corpus, first), lookup::NAMED)?;
+                verdict.route.insert(1, lookup::STEP.to_owned());
+                Ok(Some(verdict))
+            }
+        }
+    }
+
+    /// Answers by a scan of all documents where the question asks for one, from the files where it names
+    /// what it wants, else by the best sections.
     fn decide(&self, question: &Question, scope: Option<&str>) -> Result<Verdict, AskError> {
         let (corpora, policy) = (self.corpora, self.service.policy());
         let vector = self.service.question_vector(question, corpora);
         let ask = self.ask(question, vector.as_ref(), scope);
         let asked = scan::question::recognise(question.text())
             .filter(|_| request::refuse(question.text()).is_none());
-        let Some(asked) = asked else { return Ok(engine::answer(corpora, &ask, policy)?) };
+        let Some(asked) = asked else {
+            return match self.looked_up(&ask)? {
+                Some(verdict) => Ok(verdict),
+                None => Ok(engine::answer(corpora, &ask, policy)?),
+            };
+        };
         let scan = Scan { question: &asked, scope, k: self.request.k };
         let refuse =
             |reason, message| engine::refuse(corpora, &ask, policy, (reason, message), scan::STEP);

@@ -1,0 +1,796 @@
+//! The commands there are, with the options that each takes: the table behind `help`, the capabilities, and
+//! the check that an option is supported.
+
+use super::options::{Options, Unknown};
+
+/// Where a command's implementation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Here.
+    Us,
+    /// In the virtual bash, with options checked against this table first.
+    Checked,
+    /// In the virtual bash: the shell's own words, which read their options themselves.
+    Shell,
+}
+
+/// A command.
+#[derive(Clone, Copy, Debug)]
+pub struct Command {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it is.
+    pub by: By,
+    /// What it takes.
+    pub options: Options,
+    /// One line that says what it does.
+    pub about: &'static str,
+}
+
+const fn of(flags: &'static str, valued: &'static str, long: &'static [&'static str]) -> Options {
+    Options { flags, valued, long, digits: false, ends: false }
+}
+
+const fn checked(name: &'static str, options: Options, about: &'static str) -> Command {
+    Command { name, by: By::Checked, options, about }
+}
+
+const fn word(name: &'static str, about: &'static str) -> Command {
+    Command { name, by: By::Shell, options: Options::NONE, about }
+}
+
+/// Options of grep.
+pub const GREP: Options = Options {
+    flags: "EFGPivnclLrRwxohHqsaIbTyZU",
+    valued: "ABCefmd",
+    long: &[
+        "extended-regexp",
+        "fixed-strings",
+        "basic-regexp",
+        "perl-regexp",
+        "ignore-case",
+        "no-ignore-case",
+        "invert-match",
+        "line-number",
+        "count",
+        "files-with-matches",
+        "files-without-match",
+        "recursive",
+        "dereference-recursive",
+        "word-regexp",
+        "line-regexp",
+        "only-matching",
+        "no-filename",
+        "with-filename",
+        "quiet",
+        "silent",
+        "no-messages",
+        "text",
+        "binary-files=",
+        "byte-offset",
+        "null",
+        "after-context=",
+        "before-context=",
+        "context=",
+        "regexp=",
+        "file=",
+        "max-count=",
+        "include=",
+        "exclude=",
+        "exclude-dir=",
+        "color[",
+        "colour[",
+        "line-buffered",
+        "label=",
+        "no-group-separator",
+        "directories=",
+    ],
+    digits: true,
+    ends: false,
+};
+
+/// Options of rg.
+pub const RG: Options = Options {
+    flags: "FivnNclwxoHIqsSLau0.zh",
+    valued: "ABCefmgtTdj",
+    long: &[
+        "fixed-strings",
+        "ignore-case",
+        "case-sensitive",
+        "smart-case",
+        "invert-match",
+        "line-number",
+        "no-line-number",
+        "count",
+        "count-matches",
+        "files-with-matches",
+        "files-without-match",
+        "word-regexp",
+        "line-regexp",
+        "only-matching",
+        "with-filename",
+        "no-filename",
+        "quiet",
+        "no-messages",
+        "text",
+        "after-context=",
+        "before-context=",
+        "context=",
+        "regexp=",
+        "file=",
+        "max-count=",
+        "glob=",
+        "iglob=",
+        "type=",
+        "type-not=",
+        "max-depth=",
+        "threads=",
+        "hidden",
+        "no-ignore",
+        "unrestricted",
+        "null",
+        "files",
+        "heading",
+        "no-heading",
+        "color=",
+        "column",
+        "sort=",
+        "follow",
+        "byte-offset",
+        "include-zero",
+        "no-config",
+    ],
+    digits: false,
+    ends: false,
+};
+
+/// All commands, by name.
+pub const COMMANDS: &[Command] = &[
+    word(":", "does nothing"),
+    word("[", "tests a condition"),
+    checked(
+        "awk",
+        Options { ends: true, ..of("", "Ffv", &["version"]) },
+        "fields, patterns and sums of lines; no system()",
+    ),
+    checked("basename", of("az", "s", &["multiple", "suffix=", "zero"]), "the name in a path"),
+    word("break", "leaves a loop"),
+    checked(
+        "cat",
+        of(
+            "AbeEnstTuv",
+            "",
+            &[
+                "show-all",
+                "number-nonblank",
+                "show-ends",
+                "number",
+                "squeeze-blank",
+                "show-tabs",
+                "show-nonprinting",
+            ],
+        ),
+        "prints files",
+    ),
+    word("cd", "changes the working directory"),
+    checked(
+        "comm",
+        of(
+            "123z",
+            "",
+            &["total", "check-order", "nocheck-order", "output-delimiter=", "zero-terminated"],
+        ),
+        "compares sorted files",
+    ),
+    word("command", "runs a command, or says where it is (-v)"),
+    word("continue", "goes on with the next turn of a loop"),
+    checked(
+        "cp",
+        of("afrRvnpuT", "t", &["recursive", "force", "verbose", "no-clobber", "archive"]),
+        "copies files into a writable mount",
+    ),
+    checked(
+        "cut",
+        of(
+            "snz",
+            "bcdf",
+            &[
+                "bytes=",
+                "characters=",
+                "delimiter=",
+                "fields=",
+                "complement",
+                "only-delimited",
+                "output-delimiter=",
+                "zero-terminated",
+            ],
+        ),
+        "parts of lines",
+    ),
+    checked("date", of("uR", "dI", &["date=", "utc", "rfc-email", "iso-8601["]), "the time"),
+    word("declare", "declares a variable"),
+    checked(
+        "diff",
+        Options {
+            digits: true,
+            ..of(
+                "abBeEinNqrstTuwyZc",
+                "CIULWxS",
+                &[
+                    "brief",
+                    "context[",
+                    "unified[",
+                    "side-by-side",
+                    "recursive",
+                    "new-file",
+                    "ignore-case",
+                    "ignore-space-change",
+                    "ignore-all-space",
+                    "ignore-blank-lines",
+                    "strip-trailing-cr",
+                    "report-identical-files",
+                    "label=",
+                    "color[",
+                    "text",
+                    "width=",
+                    "exclude=",
+                    "minimal",
+                ],
+            )
+        },
+        "compares files",
+    ),
+    checked("dirname", of("z", "", &["zero"]), "the directory of a path"),
+    checked(
+        "du",
+        of(
+            "abchkms0S",
+            "dBt",
+            &[
+                "all",
+                "bytes",
+                "total",
+                "human-readable",
+                "max-depth=",
+                "summarize",
+                "apparent-size",
+                "block-size=",
+            ],
+        ),
+        "sizes of files",
+    ),
+    word("echo", "prints its arguments"),
+    Command { name: "egrep", by: By::Us, options: GREP, about: "grep -E" },
+    word("eval", "runs its arguments"),
+    word("exit", "ends"),
+    word("export", "marks variables"),
+    word("expr", "evaluates an expression"),
+    word("false", "fails"),
+    Command { name: "fgrep", by: By::Us, options: GREP, about: "grep -F" },
+    checked(
+        "file",
+        of("bikLNrsz0", "Ff", &["brief", "mime", "mime-type", "mime-encoding", "no-pad"]),
+        "tells kinds of files",
+    ),
+    checked(
+        "find",
+        Options::NONE,
+        "finds files by name, type, size and age; runs and changes nothing",
+    ),
+    checked("fold", of("bs", "w", &["bytes", "spaces", "width="]), "breaks long lines"),
+    word("getopts", "reads options"),
+    Command { name: "grep", by: By::Us, options: GREP, about: "searches lines, as GNU grep" },
+    checked(
+        "head",
+        Options {
+            digits: true,
+            ..of(
+                "qvz",
+                "cn",
+                &["bytes=", "lines=", "quiet", "silent", "verbose", "zero-terminated"],
+            )
+        },
+        "the first lines",
+    ),
+    Command {
+        name: "help",
+        by: By::Us,
+        options: Options::NONE,
+        about: "lists commands; `help NAME` one's options",
+    },
+    checked(
+        "join",
+        of(
+            "iz",
+            "12aejotv",
+            &["ignore-case", "header", "check-order", "nocheck-order", "zero-terminated"],
+        ),
+        "joins lines of two files",
+    ),
+    checked(
+        "jq",
+        of(
+            "CMSaceijnrs",
+            "Lf",
+            &[
+                "compact-output",
+                "null-input",
+                "exit-status",
+                "slurp",
+                "raw-output",
+                "raw-input",
+                "join-output",
+                "ascii-output",
+                "sort-keys",
+                "tab",
+                "indent=",
+                "arg",
+                "argjson",
+                "slurpfile",
+                "rawfile",
+                "args",
+                "jsonargs",
+                "from-file=",
+                "color-output",
+                "monochrome-output",
+            ],
+        ),
+        "queries JSON",
+    ),
+    word("let", "does arithmetic"),
+    word("local", "declares a variable of a function"),
+    checked(
+        "ls",
+        of(
+            "1aAbBcCdfFghHiIklLmnNopqQrRsStuUvxXZG",
+            "ITw",
+            &[
+                "all",
+                "almost-all",
+                "directory",
+                "classify[",
+                "human-readable",
+                "recursive",
+                "reverse",
+                "size",
+                "sort=",
+                "color[",
+                "format=",
+                "file-type",
+                "group-directories-first",
+                "full-time",
+                "time-style=",
+                "indicator-style=",
+                "inode",
+                "no-group",
+                "numeric-uid-gid",
+                "quoting-style=",
+                "si",
+                "width=",
+                "zero",
+            ],
+        ),
+        "lists directories",
+    ),
+    word("mapfile", "reads lines into an array"),
+    checked(
+        "mkdir",
+        of("pv", "m", &["parents", "verbose", "mode="]),
+        "makes a directory in a writable mount",
+    ),
+    checked(
+        "mv",
+        of("fnuvT", "t", &["force", "no-clobber", "verbose", "update["]),
+        "moves files of a writable mount",
+    ),
+    checked(
+        "nl",
+        of(
+            "p",
+            "bdfhilnsvw",
+            &[
+                "body-numbering=",
+                "number-format=",
+                "number-width=",
+                "number-separator=",
+                "starting-line-number=",
+                "line-increment=",
+                "join-blank-lines=",
+                "section-delimiter=",
+                "footer-numbering=",
+                "header-numbering=",
+                "no-renumber",
+            ],
+        ),
+        "numbers lines",
+    ),
+    checked(
+        "paste",
+        of("sz", "d", &["delimiters=", "serial", "zero-terminated"]),
+        "joins files line by line",
+    ),
+    word("printf", "prints with a format"),
+    word("pwd", "the working directory"),
+    word("read", "reads a line into variables"),
+    checked(
+        "realpath",
+        of(
+            "eLmPqsz",
+            "",
+            &[
+                "canonicalize-existing",
+                "canonicalize-missing",
+                "relative-to=",
+                "relative-base=",
+                "strip",
+                "quiet",
+            ],
+        ),
+        "the plain path",
+    ),
+    word("return", "leaves a function"),
+    checked("rev", Options::NONE, "reverses lines"),
+    Command { name: "rg", by: By::Us, options: RG, about: "searches lines, as ripgrep" },
+    checked(
+        "rm",
+        of("dfirRvI", "", &["force", "recursive", "verbose", "dir"]),
+        "deletes files of a writable mount",
+    ),
+    checked(
+        "rmdir",
+        of("pv", "", &["parents", "verbose", "ignore-fail-on-non-empty"]),
+        "deletes empty directories",
+    ),
+    checked(
+        "sed",
+        of(
+            "Enrsuz",
+            "efl",
+            &[
+                "quiet",
+                "silent",
+                "regexp-extended",
+                "expression=",
+                "file=",
+                "separate",
+                "null-data",
+                "line-length=",
+                "posix",
+            ],
+        ),
+        "edits lines as they pass",
+    ),
+    checked(
+        "seq",
+        Options { digits: true, ..of("w", "fs", &["format=", "separator=", "equal-width"]) },
+        "counts",
+    ),
+    word("set", "sets options and positions"),
+    word("shift", "drops positions"),
+    word("shopt", "sets options of the shell"),
+    checked(
+        "sort",
+        of(
+            "bCcdfghiMmnRrsuVz",
+            "kotST",
+            &[
+                "ignore-leading-blanks",
+                "dictionary-order",
+                "ignore-case",
+                "general-numeric-sort",
+                "human-numeric-sort",
+                "ignore-nonprinting",
+                "month-sort",
+                "numeric-sort",
+                "random-sort",
+                "reverse",
+                "sort=",
+                "version-sort",
+                "check[",
+                "key=",
+                "merge",
+                "output=",
+                "stable",
+                "field-separator=",
+                "unique",
+                "zero-terminated",
+            ],
+        ),
+        "sorts lines",
+    ),
+    checked(
+        "stat",
+        of("Lft", "c", &["format=", "printf=", "terse", "dereference"]),
+        "what is known of a file",
+    ),
+    checked("strings", of("a", "nt", &["bytes=", "radix=", "all"]), "text within binary files"),
+    checked(
+        "tac",
+        of("br", "s", &["before", "regex", "separator="]),
+        "prints files from the last line",
+    ),
+    checked(
+        "tail",
+        Options {
+            digits: true,
+            ..of(
+                "qvz",
+                "cn",
+                &["bytes=", "lines=", "quiet", "silent", "verbose", "zero-terminated"],
+            )
+        },
+        "the last lines",
+    ),
+    checked("tee", of("a", "", &["append"]), "copies input into a writable mount"),
+    word("test", "tests a condition"),
+    checked("touch", of("acm", "dt", &["no-create", "date="]), "makes a file in a writable mount"),
+    checked(
+        "tr",
+        of("cCdst", "", &["complement", "delete", "squeeze-repeats", "truncate-set1"]),
+        "replaces characters",
+    ),
+    checked(
+        "tree",
+        of(
+            "adfFisDhpnCAQrtUv",
+            "LIPo",
+            &["noreport", "dirsfirst", "prune", "filelimit=", "charset=", "fromfile"],
+        ),
+        "draws directories",
+    ),
+    word("true", "succeeds"),
+    word("type", "says what a word is"),
+    checked(
+        "uniq",
+        Options {
+            digits: true,
+            ..of(
+                "cdDiuz",
+                "fsw",
+                &[
+                    "count",
+                    "repeated",
+                    "all-repeated[",
+                    "unique",
+                    "ignore-case",
+                    "skip-fields=",
+                    "skip-chars=",
+                    "check-chars=",
+                    "group[",
+                    "zero-terminated",
+                ],
+            )
+        },
+        "drops repeated lines",
+    ),
+    word("unset", "drops variables"),
+    word("wait", "waits for jobs"),
+    checked(
+        "wc",
+        of(
+            "clLmw",
+            "",
+            &["bytes", "chars", "lines", "max-line-length", "words", "total=", "files0-from="],
+        ),
+        "counts lines, words and bytes",
+    ),
+    word("which", "says whether a command is there"),
+    checked(
+        "xargs",
+        Options {
+            ends: true,
+            ..of(
+                "0rtx",
+                "adEIiLnPs",
+                &[
+                    "null",
+                    "no-run-if-empty",
+                    "delimiter=",
+                    "max-args=",
+                    "max-lines=",
+                    "replace=",
+                    "arg-file=",
+                    "verbose",
+                    "max-procs=",
+                    "max-chars=",
+                ],
+            )
+        },
+        "runs a command with arguments from input",
+    ),
+];
+
+/// The command of a name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Command> {
+    COMMANDS.binary_search_by(|c| c.name.cmp(name)).ok().map(|at| &COMMANDS[at])
+}
+
+/// Tests and actions of find, with the number of their values.
+const FIND: &[(&str, usize)] = &[
+    ("-a", 0),
+    ("-amin", 1),
+    ("-and", 0),
+    ("-atime", 1),
+    ("-cmin", 1),
+    ("-ctime", 1),
+    ("-daystart", 0),
+    ("-depth", 0),
+    ("-empty", 0),
+    ("-false", 0),
+    ("-follow", 0),
+    ("-H", 0),
+    ("-ilname", 1),
+    ("-iname", 1),
+    ("-ipath", 1),
+    ("-iregex", 1),
+    ("-iwholename", 1),
+    ("-L", 0),
+    ("-lname", 1),
+    ("-maxdepth", 1),
+    ("-mindepth", 1),
+    ("-mmin", 1),
+    ("-mount", 0),
+    ("-mtime", 1),
+    ("-name", 1),
+    ("-newer", 1),
+    ("-newermt", 1),
+    ("-not", 0),
+    ("-o", 0),
+    ("-or", 0),
+    ("-P", 0),
+    ("-path", 1),
+    ("-print", 0),
+    ("-print0", 0),
+    ("-printf", 1),
+    ("-prune", 0),
+    ("-quit", 0),
+    ("-readable", 0),
+    ("-regex", 1),
+    ("-regextype", 1),
+    ("-size", 1),
+    ("-true", 0),
+    ("-type", 1),
+    ("-wholename", 1),
+    ("-xdev", 0),
+];
+
+/// The tests of find, for help and capabilities.
+#[must_use]
+pub fn find_tests() -> Vec<String> {
+    let show = |(name, values): &(&str, usize)| {
+        if *values == 0 { (*name).to_owned() } else { format!("{name} VALUE") }
+    };
+    FIND.iter().map(show).collect()
+}
+
+/// Checks the options of a command of the virtual bash.
+///
+/// # Errors
+/// The first that is not supported.
+pub fn check(command: &Command, args: &[String]) -> Result<(), Unknown> {
+    match (command.by, command.name) {
+        (By::Checked, "find") => check_find(args),
+        (By::Checked, "awk") => {
+            let system = |a: &&String| calls_system(a);
+            match args.iter().find(system) {
+                Some(_) => Err(Unknown { option: "system()".into(), why: "is not supported" }),
+                None => command.options.parse(args).map(|_| ()),
+            }
+        }
+        (By::Checked, "jq") => {
+            // Names and values after --arg are no options, whatever they look like.
+            let mut rest = Vec::new();
+            let mut skip = 0;
+            for arg in args {
+                if skip > 0 {
+                    skip -= 1;
+                    continue;
+                }
+                match arg.as_str() {
+                    "--arg" | "--argjson" | "--slurpfile" | "--rawfile" => skip = 2,
+                    "--indent" => skip = 1,
+                    _ => rest.push(arg.clone()),
+                }
+            }
+            command.options.parse(&rest).map(|_| ())
+        }
+        (By::Checked, "tr") => {
+            // Sets may start with a dash after the first operand.
+            Options { ends: true, ..command.options }.parse(args).map(|_| ())
+        }
+        (By::Checked, "seq") => {
+            let number = |a: &&String| a.parse::<f64>().is_err();
+            let rest: Vec<String> = args.iter().filter(number).cloned().collect();
+            command.options.parse(&rest).map(|_| ())
+        }
+        (By::Checked, _) => {
+            let known = |a: &&String| !matches!(a.as_str(), "--help" | "--version");
+            let rest: Vec<String> = args.iter().filter(known).cloned().collect();
+            let options = match command.name {
+                // `+5` and `-5` of old.
+                "head" | "tail" | "uniq" | "diff" => command.options,
+                _ => Options { digits: false, ..command.options },
+            };
+            options.parse(&rest).map(|_| ())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_find(args: &[String]) -> Result<(), Unknown> {
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        if !arg.starts_with('-') || arg.len() == 1 {
+            continue;
+        }
+        let Some((_, values)) = FIND.iter().find(|(name, _)| name == arg) else {
+            return Err(Unknown { option: arg.clone(), why: "is not supported" });
+        };
+        for _ in 0..*values {
+            rest.next();
+        }
+    }
+    Ok(())
+}
+
+fn calls_system(program: &str) -> bool {
+    program.match_indices("system").any(|(at, word)| {
+        let before = program[..at].chars().next_back();
+        let after = program[at + word.len()..].trim_start();
+        after.starts_with('(') && !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+    })
+}
+
+/// What to do about an option that is not supported.
+#[must_use]
+pub fn hint(command: &str) -> String {
+    format!("`help {command}` lists its options")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_and_checks() {
+        assert!(COMMANDS.is_sorted_by(|a, b| a.name < b.name));
+        let check = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            super::check(find(&words[0]).unwrap(), &words[1..]).map_err(|e| e.option)
+        };
+        for line in [
+            "find . -name *.md -type f -print0",
+            "sort -k2,2n -t:",
+            "head -5 x",
+            "awk -F: {print}",
+            "tr -d a-z",
+            "sed -n 1,3p",
+            "ls -la",
+            "xargs -0 rm -zzz",
+            "seq -1 3",
+            "find . ! -name -x",
+            "jq --arg a -zz .",
+            "cut -d, -f1",
+            "wc -l",
+            "nl -ba",
+            "tail -n +3",
+        ] {
+            assert_eq!(check(line), Ok(()), "{line}");
+        }
+        for (line, option) in [
+            ("find . -exec id ;", "-exec"),
+            ("find . -delete", "-delete"),
+            ("find -fprint x", "-fprint"),
+            ("find . -fls x", "-fls"),
+            ("find . -ok id ;", "-ok"),
+            ("sort -Q", "-Q"),
+            ("sed -i s/a/b/", "-i"),
+            ("awk BEGIN{system(\"id\")}", "system()"),
+            ("ls --frob", "--frob"),
+            ("tail -f x", "-f"),
+        ] {
+            assert_eq!(check(line), Err(option.to_owned()), "{line}");
+        }
+    }
+}
