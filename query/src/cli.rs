@@ -2,6 +2,7 @@
 
 use crate::config::{self, Common, Config, ServeArgs};
 use crate::http::App;
+use crate::journal::Journal;
 use crate::reply::Reply;
 use crate::service::{AskError, Options, Request, Service};
 use crate::{server, text, watch};
@@ -97,13 +98,14 @@ fn configured(common: Common, serve: Option<ServeArgs>) -> Result<Config, u8> {
     })
 }
 
-fn service(config: &Config) -> Result<Arc<Service>, u8> {
-    let service = Arc::new(Service::new(Options {
+fn service(config: &Config, journal: Journal) -> Result<Arc<Service>, u8> {
+    let options = Options {
         repos: config.repos.clone(),
         policy: config.policy.clone(),
         embedder: config.embedder.clone(),
         places: config.places.clone(),
-    }));
+    };
+    let service = Arc::new(Service::new(options).with_journal(journal));
     service.open().map_err(|e| {
         complain(&e.to_string(), e.hint());
         EXIT_FAILED
@@ -134,19 +136,15 @@ async fn serve_until_stopped(config: &Config) -> Result<u8, String> {
     let listener = tokio::net::TcpListener::bind(config.listen)
         .await
         .map_err(|e| format!("cannot listen on {}: {e}", config.listen))?;
-    let service = match service(config) {
+    // Nothing depends on the state directory: questions are answered on a full disk, too.
+    let journal = Journal::open(config.state.as_deref(), config.log_questions);
+    let service = match service(config, journal) {
         Ok(service) => service,
         Err(code) => return Ok(code),
     };
     let address = listener.local_addr().map_err(|e| e.to_string())?;
     let watch = watch::start(Arc::clone(&service), config.poll).map_err(|e| e.to_string())?;
     let router = App::new(service, config::hosts(address, &config.allowed_hosts)).router();
-    if let Some(state) = &config.state {
-        // Nothing depends on it: questions are answered on a full disk, too.
-        if let Err(e) = std::fs::create_dir_all(state) {
-            tracing::warn!("cannot create the state directory `{}`: {e}", state.display());
-        }
-    }
     tracing::info!("listening on http://{address}");
     let stopped = server::run(listener, router, stop_signal()).await.map_err(|e| e.to_string());
     drop(watch);
@@ -178,7 +176,7 @@ fn ask_command(common: Common, args: AskArgs) -> u8 {
             return EXIT_FAILED;
         }
     };
-    let service = match service(&config) {
+    let service = match service(&config, Journal::default()) {
         Ok(service) => service,
         Err(code) => return code,
     };

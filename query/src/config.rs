@@ -1,6 +1,7 @@
 //! Flags, environment and file, resolved to one configuration; docs/configuration.md lists the keys.
 
 use crate::engine::Policy;
+use crate::journal::QuestionText;
 use crate::snapshot::Repo;
 use clap::Args;
 use runbook_shared::config_file::{self, ConfigFileError};
@@ -53,6 +54,9 @@ pub struct ServeArgs {
     /// Seconds between looks for a new generation, beside file events [default: 5]
     #[arg(long, env = "RUNBOOK_POLL_S", value_name = "SECONDS")]
     pub poll_s: Option<f64>,
+    /// How questions appear in the log; with `hash`, refused ones are not recorded either [default: text]
+    #[arg(long, env = "RUNBOOK_LOG_QUESTIONS", value_name = "text|hash")]
+    pub log_questions: Option<QuestionText>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -67,6 +71,7 @@ struct File {
     allow_remote: bool,
     allowed_hosts: Vec<String>,
     poll_s: Option<f64>,
+    log_questions: Option<QuestionText>,
     gate: GateTable,
     repo: Vec<RepoTable>,
 }
@@ -84,7 +89,7 @@ struct RepoTable {
 }
 
 /// All keys of the file.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "data",
     "embedder",
     "model_dir",
@@ -94,6 +99,7 @@ const KEYS: [&str; 12] = [
     "allow_remote",
     "allowed_hosts",
     "poll_s",
+    "log_questions",
     "gate.score_floor",
     "repo.name",
     "repo.data",
@@ -117,6 +123,8 @@ pub struct Config {
     pub allowed_hosts: Vec<String>,
     /// Seconds between looks for a new generation.
     pub poll: Duration,
+    /// How questions appear in the log.
+    pub log_questions: QuestionText,
 }
 
 /// A configuration that is not usable.
@@ -186,6 +194,7 @@ pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, Confi
         state: serve.state.or(file.state),
         allowed_hosts: [serve.allowed_hosts, file.allowed_hosts].concat(),
         poll,
+        log_questions: serve.log_questions.or(file.log_questions).unwrap_or_default(),
     })
 }
 

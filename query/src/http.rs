@@ -1,5 +1,10 @@
 //! HTTP: routes, checks that every request passes, errors in one shape, all of it bounded.
 
+mod feedback;
+mod metrics;
+mod page;
+
+use crate::metrics::Stage;
 use crate::reply::{Provenance, Reply, round4};
 use crate::service::{AskError, Request as AskRequest, Service};
 use crate::status;
@@ -16,7 +21,7 @@ use runbook_shared::limits::BODY_BYTES_MAX;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 /// What a question may take before the client is told to try again.
@@ -57,6 +62,9 @@ impl App {
             .route("/v1/status", get(status_page))
             .route("/livez", get(|| async { "ok\n" }))
             .route("/readyz", get(readyz))
+            .route("/v1/feedback", post(feedback::post))
+            .route("/metrics", get(metrics::scrape))
+            .merge(page::routes())
             .fallback(|| async {
                 ApiError::new(
                     StatusCode::NOT_FOUND,
@@ -88,6 +96,10 @@ struct ApiError {
     hint: String,
 }
 
+/// The code of an error, on the response that tells it: for counting.
+#[derive(Clone, Copy, Debug)]
+struct ErrorCode(&'static str);
+
 impl ApiError {
     fn new(
         status: StatusCode,
@@ -107,6 +119,7 @@ impl IntoResponse for ApiError {
         }
         let body = json!({"error": {"code": self.code, "message": self.message, "hint": self.hint}, "request_id": id});
         let mut response = (self.status, axum::Json(body)).into_response();
+        response.extensions_mut().insert(ErrorCode(self.code));
         if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
@@ -182,13 +195,23 @@ impl From<AskError> for ApiError {
 /// Host, Origin and Content-Type, before any route: a page of another site must not reach this
 /// server through a browser.
 async fn check_request(State(app): State<App>, request: Request, next: Next) -> Response {
-    match checked(&app, request.method(), request.headers()) {
+    let form = request.uri().path() == feedback::PATH;
+    let response = match checked(&app, request.method(), request.headers(), form) {
         Ok(()) => next.run(request).await,
         Err(e) => e.into_response(),
+    };
+    if let Some(ErrorCode(code)) = response.extensions().get() {
+        app.service.journal().metrics.rejected(code);
     }
+    response
 }
 
-fn checked(app: &App, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
+fn checked(
+    app: &App,
+    method: &Method,
+    headers: &HeaderMap,
+    form: bool,
+) -> Result<(), ApiError> {
     let hosts: Vec<_> = headers.get_all(header::HOST).iter().collect();
     let [host] = hosts[..] else {
         return Err(ApiError::new(
@@ -226,7 +249,9 @@ fn checked(app: &App, method: &Method, headers: &HeaderMap) -> Result<(), ApiErr
     if method == Method::POST {
         let kind = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
         let kind = kind.split(';').next().unwrap_or("").trim();
-        if !kind.eq_ignore_ascii_case("application/json") {
+        // A form of the own page: the browser names the origin, which was checked above.
+        let own_form = form && feedback::is_form(headers) && headers.contains_key(header::ORIGIN);
+        if !own_form && !kind.eq_ignore_ascii_case("application/json") {
             return Err(ApiError::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "not_json",
@@ -324,15 +349,6 @@ fn from_query(
 async fn ask(app: App, headers: HeaderMap, request: AskRequest) -> Result<Response, ApiError> {
     let form = Form::of(&headers);
     let reply = app.work(move |service| service.ask(&request)).await?;
-    tracing::info!(
-        id = reply.id,
-        band = reply.band.name(),
-        reason = reply.refusal.as_ref().map(|r| format!("{:?}", r.reason)),
-        citation = reply.citations.first().map(|c| format!("{}#{}", c.path, c.heading)),
-        confidence = reply.confidence,
-        took_ms = reply.took_ms,
-        "question"
-    );
     Ok(form.response(&reply))
 }
 
@@ -420,9 +436,11 @@ impl App {
                 "ask something shorter, or try again",
             )
         };
+        let waiting = Instant::now();
         let running = tokio::time::timeout(DEADLINE, Arc::clone(&self.running).acquire_owned())
             .await
             .map_err(|_| late())?;
+        self.service.journal().metrics.stage(Stage::Wait, waiting.elapsed());
         let service = Arc::clone(&self.service);
         let task = tokio::task::spawn_blocking(move || {
             let _permits = (admitted, running);

@@ -78,6 +78,19 @@ impl RefusalReason {
         matches!(self, Self::Action | Self::Secret | Self::Customer)
     }
 
+    /// The name in replies, logs and metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Action => "action",
+            Self::Secret => "secret",
+            Self::Customer => "customer_data",
+            Self::NoEvidence => "no_evidence",
+            Self::EmptyIndex => "empty_index",
+            Self::Degraded => "degraded",
+        }
+    }
+
     /// What the person is told, and what to use instead.
     #[must_use]
     pub fn explanation(self) -> &'static str {

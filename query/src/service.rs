@@ -4,6 +4,8 @@ mod asking;
 
 use crate::citation;
 use crate::engine::{self, Ask, Policy, Verdict};
+use crate::journal::Journal;
+use crate::metrics::Stage;
 use crate::reply::{Citation, Provenance, RefusalReason, Reply};
 use crate::session::Sessions;
 use crate::snapshot::{self, Repo, RepoState, Snapshot};
@@ -94,6 +96,7 @@ pub struct Service {
     embedder: ArcSwapOption<Box<dyn Embedder>>,
     vectors: Mutex<FxHashMap<String, Arc<[f32]>>>,
     sessions: Sessions,
+    journal: Journal,
     replies: AtomicU64,
     reloads: AtomicU64,
     started: Instant,
@@ -122,11 +125,24 @@ impl Service {
             embedder: ArcSwapOption::empty(),
             vectors: Mutex::default(),
             sessions: Sessions::default(),
+            journal: Journal::default(),
             replies: AtomicU64::new(0),
             reloads: AtomicU64::new(0),
             started: Instant::now(),
             salt,
         }
+    }
+
+    /// The same, with a journal that is kept on disk.
+    #[must_use]
+    pub fn with_journal(self, journal: Journal) -> Self {
+        Self { journal, ..self }
+    }
+
+    /// What is kept of every question.
+    #[must_use]
+    pub fn journal(&self) -> &Journal {
+        &self.journal
     }
 
     /// The data directories.
@@ -226,11 +242,25 @@ impl Service {
         changed
     }
 
-    /// Answers a question from one snapshot.
+    /// Answers a question from one snapshot, and notes it in the journal.
     ///
     /// # Errors
     /// When it cannot be asked, or nothing is open to be asked.
     pub fn ask(&self, request: &Request) -> Result<Reply, AskError> {
+        let reply = self.answer(request)?;
+        let asked = request.question.trim();
+        let follows = reply.route.iter().any(|step| step == asking::FOLLOW_UP);
+        let turn = follows.then(|| self.sessions.last(&reply.session, Instant::now())).flatten();
+        let completed = turn.map_or_else(|| asked.to_owned(), |t| t.question);
+        self.journal.note(asked, &completed, request.scope.as_deref(), &reply);
+        Ok(reply)
+    }
+
+    /// Answers a question without a note of it: for looking once more at one that was asked.
+    ///
+    /// # Errors
+    /// As [`Service::ask`].
+    pub fn answer(&self, request: &Request) -> Result<Reply, AskError> {
         let started = Instant::now();
         let question = Question::parse(&request.question)?;
         let k = checked_k(request.k)?;
@@ -239,6 +269,7 @@ impl Service {
         let corpora = self.corpora(&snapshot, request.scope.as_deref())?;
         let asking = Asking { service: self, corpora: &corpora, request, k };
         let mut verdict = asking.verdict(&question, &session)?;
+        self.journal.metrics.stage(Stage::Answer, started.elapsed());
         note_missing(&mut verdict, &snapshot, request.scope.as_deref());
         let provenance = provenance(&snapshot, corpora.get(verdict.corpus), verdict.degraded);
         Ok(Reply {
@@ -367,8 +398,10 @@ impl Service {
         if let Some(vector) = lock().get(&text) {
             return Some((Arc::clone(vector), id.model_sha256.clone()));
         }
+        let started = Instant::now();
         match embedder.embed_question(&text) {
             Ok(vector) => {
+                self.journal.metrics.stage(Stage::Embed, started.elapsed());
                 let vector: Arc<[f32]> = vector.into();
                 let mut kept = lock();
                 if kept.len() >= VECTORS_KEPT {
