@@ -33,6 +33,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 KEYS = {
     "id", "class", "question", "expect", "reason", "gold", "must_contain", "must_not_contain",
     "scope", "follow_up_to", "note", "corpus", "pasted", "scan", "absent",
+    "from",
 }
 REASONS = {None, "no_evidence", "action", "secret", "customer"}
 EXTENSIONS = (".md", ".mdx", ".markdown", ".md.erb")

@@ -206,12 +206,7 @@ async fn check_request(State(app): State<App>, request: Request, next: Next) -> 
     response
 }
 
-fn checked(
-    app: &App,
-    method: &Method,
-    headers: &HeaderMap,
-    form: bool,
-) -> Result<(), ApiError> {
+fn checked(app: &App, method: &Method, headers: &HeaderMap, form: bool) -> Result<(), ApiError> {
     let hosts: Vec<_> = headers.get_all(header::HOST).iter().collect();
     let [host] = hosts[..] else {
         return Err(ApiError::new(

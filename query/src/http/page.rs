@@ -46,9 +46,10 @@ fn html(status: StatusCode, markup: Markup) -> Response {
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    for (name, value) in
-        [("cross-origin-opener-policy", "same-origin"), ("cross-origin-resource-policy", "same-origin")]
-    {
+    for (name, value) in [
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+    ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
     response
@@ -222,11 +223,10 @@ async fn read(
             let Some(document) = corpus.generation.document(&path) else { return Ok(Ok(None)) };
             Ok(scan::text::read(&corpus.generation, document).map(|text| {
                 let cited = query.lines.as_deref().and_then(reader::parse_lines);
-                let source = query.view.as_deref() == Some("source")
-                    || text.len() > RENDERED_BYTES_MAX;
+                let source =
+                    query.view.as_deref() == Some("source") || text.len() > RENDERED_BYTES_MAX;
                 let text = text.as_str();
-                let view =
-                    reader::View { corpus: &corpus, several, document, text, cited, source };
+                let view = reader::View { corpus: &corpus, several, document, text, cited, source };
                 Some(reader::page(&view))
             }))
         })

@@ -347,7 +347,9 @@ fn state(corpora: &[Arc<Corpus>], snapshot: &Snapshot, reply: Option<&Reply>) ->
                 "{of}Stale: the last update failed, and the source was reached {when}. Newer runbooks may exist."
             ));
         } else if since.is_some_and(|s| s > STALE_AFTER_S) {
-            notices.push(format!("{of}Stale: the source was last checked {when}. Newer runbooks may exist."));
+            notices.push(format!(
+                "{of}Stale: the source was last checked {when}. Newer runbooks may exist."
+            ));
         }
         if repo.corpus.is_some() && repo.problem.is_some() {
             notices.push(format!("{of}The newest index cannot be opened; an older one answers."));

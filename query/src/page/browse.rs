@@ -24,12 +24,8 @@ pub fn address(repo: Option<&str>, dir: &str) -> String {
 /// The repositories, where there are several.
 #[must_use]
 pub fn repositories(corpora: &[Arc<Corpus>]) -> Markup {
-    let page = Page {
-        title: "Browse",
-        open: Some(Entry::Browse),
-        kind: "narrow",
-        ..Page::default()
-    };
+    let page =
+        Page { title: "Browse", open: Some(Entry::Browse), kind: "narrow", ..Page::default() };
     layout::render(
         &page,
         &html! {
@@ -66,8 +62,7 @@ pub fn directory(corpus: &Corpus, several: bool, dir: &str) -> Option<Markup> {
     }
     let repo = several.then_some(corpus.repo.as_str());
     let name = dir.rsplit('/').next().filter(|n| !n.is_empty()).unwrap_or("Runbooks");
-    let page =
-        Page { title: name, open: Some(Entry::Browse), kind: "narrow", ..Page::default() };
+    let page = Page { title: name, open: Some(Entry::Browse), kind: "narrow", ..Page::default() };
     let total = directories.len() + documents.len();
     Some(layout::render(
         &page,

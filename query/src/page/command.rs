@@ -87,7 +87,9 @@ fn is_set(text: &str, name: &str) -> bool {
         let after = &text[at + name.len()..];
         let before = text[..at].trim_end();
         after.starts_with('=')
-            || ((before.ends_with("for") || before.ends_with("read") || before.ends_with("read -r"))
+            || ((before.ends_with("for")
+                || before.ends_with("read")
+                || before.ends_with("read -r"))
                 && !after.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
     })
 }

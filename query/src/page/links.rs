@@ -196,10 +196,7 @@ mod tests {
     #[test]
     fn addresses_are_encoded() {
         assert_eq!(reader(Some("ops"), "a b/c#.md"), "/read/a%20b/c%23.md?repo=ops");
-        assert_eq!(
-            reader_lines(None, "a.md", [3, 9]),
-            "/read/a.md?lines=3-9#cited-lines"
-        );
+        assert_eq!(reader_lines(None, "a.md", [3, 9]), "/read/a.md?lines=3-9#cited-lines");
         assert_eq!(question("a b&c"), "/?q=a+b%26c");
     }
 }

@@ -262,7 +262,7 @@ impl<'a> Renderer<'a> {
                 }
             }
             TagEnd::Heading(level) => {
-                let level = self.level(level);
+                let level = Self::level(level);
                 self.raw(format!("</h{level}>\n"));
             }
             TagEnd::Table => {
@@ -273,9 +273,9 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// A passage stands below two headings of the page, a document below one.
-    fn level(&self, level: HeadingLevel) -> usize {
-        (level as usize + 1).clamp(if self.whole.is_some() { 2 } else { 3 }, 6)
+    /// Both stand below the page's own heading.
+    fn level(level: HeadingLevel) -> usize {
+        (level as usize + 1).min(6)
     }
 
     fn heading(&mut self, level: HeadingLevel, range: &Range<usize>) {
@@ -287,7 +287,7 @@ impl<'a> Renderer<'a> {
             .map(|h| h.anchor.as_str())
             .filter(|a| !a.is_empty());
         let id = anchor.map_or_else(String::new, |a| format!(" id=\"{}\"", code::escaped(a)));
-        let level = self.level(level);
+        let level = Self::level(level);
         self.raw(format!("<h{level}{id}>"));
     }
 
@@ -331,7 +331,9 @@ mod tests {
     #[test]
     fn a_placeholder_in_prose_stays() {
         let rendered = passage("Log in to <host> as <your name>.\n", None);
-        assert!(rendered.html.contains("&lt;host&gt;") && rendered.html.contains("&lt;your name&gt;"));
+        assert!(
+            rendered.html.contains("&lt;host&gt;") && rendered.html.contains("&lt;your name&gt;")
+        );
         assert!(html("a<br>b <b>c</b>").contains("<b>c</b>"));
     }
 
@@ -340,7 +342,10 @@ mod tests {
         assert_eq!(line("> **Warning:** use `x`"), "<strong>Warning:</strong> use <code>x</code>");
         assert_eq!(line("| a | `b` |"), "a · <code>b</code>");
         assert_eq!(line("1. Do it"), "1. Do it");
-        assert_eq!(line("<script>alert(1)</script>"), "<mark class=\"fill\">&lt;script&gt;</mark>alert(1)&lt;/script&gt;");
+        assert_eq!(
+            line("<script>alert(1)</script>"),
+            "<mark class=\"fill\">&lt;script&gt;</mark>alert(1)&lt;/script&gt;"
+        );
     }
 
     #[test]
@@ -362,7 +367,10 @@ mod tests {
         let headings = [heading(1, "One", "one", 4), heading(2, "Two", "two", 8)];
         let whole = Whole { headings: &headings, cited: Some([11, 11]) };
         let out = document(text, None, &whole).html;
-        assert!(out.contains("<h2 id=\"one\">One</h2>") && out.contains("<h3 id=\"two\">"), "{out}");
+        assert!(
+            out.contains("<h2 id=\"one\">One</h2>") && out.contains("<h3 id=\"two\">"),
+            "{out}"
+        );
         assert!(out.contains("id=\"L10\"") && out.contains("Front matter"), "{out}");
         assert_eq!(out.matches("cited\"").count(), 1, "{out}");
         assert!(out.contains("id=\"cited-lines\""), "{out}");
@@ -370,6 +378,6 @@ mod tests {
 
     #[test]
     fn headings_of_a_passage_stand_below_the_pages_own() {
-        assert!(html("# A\n\n###### B\n").contains("<h3>A</h3>"));
+        assert!(html("# A\n\n###### B\n").contains("<h2>A</h2>"));
     }
 }

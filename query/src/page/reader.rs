@@ -151,8 +151,7 @@ fn outline(view: &View<'_>) -> Markup {
 }
 
 fn rendered(view: &View<'_>) -> Markup {
-    let place =
-        Place { corpus: view.corpus, path: &view.document.path, several: view.several };
+    let place = Place { corpus: view.corpus, path: &view.document.path, several: view.several };
     let whole = Whole { headings: &view.document.headings, cited: view.cited };
     let rendered = markdown::document(view.text, Some(place), &whole);
     html! { article.card.document { (PreEscaped(rendered.html)) } }

@@ -205,8 +205,7 @@ fn latency(service: &Service) -> Markup {
         if seconds < 1.0 { format!("{:.0} ms", seconds * 1e3) } else { format!("{seconds:.0} s") }
     };
     let labels = BUCKETS.iter().map(|b| label(*b)).chain(["more".to_owned()]);
-    let bars: Vec<Bar> =
-        labels.zip(counts).map(|(label, count)| Bar { label, count }).collect();
+    let bars: Vec<Bar> = labels.zip(counts).map(|(label, count)| Bar { label, count }).collect();
     html! {
         section.card aria-labelledby="ui:latency" {
             h2 id="ui:latency" { "Speed" }

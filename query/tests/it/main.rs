@@ -3,8 +3,10 @@
 mod ask;
 mod caution;
 mod daemon;
+mod feedback;
 mod follow_up;
 mod gate;
 mod guard;
+mod page;
 mod scan;
 mod support;
