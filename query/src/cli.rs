@@ -5,7 +5,7 @@ use crate::http::App;
 use crate::journal::Journal;
 use crate::reply::Reply;
 use crate::service::{AskError, Options, Request, Service};
-use crate::{server, text, watch};
+use crate::{server, supervisor, text, watch};
 use clap::{Args, Parser, Subcommand};
 use runbook_shared::error::Hint;
 use std::io::{Read, Write};
@@ -133,9 +133,8 @@ fn serve_command(common: Common, serve: ServeArgs) -> u8 {
 
 async fn serve_until_stopped(config: &Config) -> Result<u8, String> {
     // Bound before the indexes are opened: a taken port is told at once.
-    let listener = tokio::net::TcpListener::bind(config.listen)
-        .await
-        .map_err(|e| format!("cannot listen on {}: {e}", config.listen))?;
+    let listener = supervisor::listener(config.listen)?;
+    let listener = tokio::net::TcpListener::from_std(listener).map_err(|e| e.to_string())?;
     // Nothing depends on the state directory: questions are answered on a full disk, too.
     let journal = Journal::open(config.state.as_deref(), config.log_questions);
     let service = match service(config, journal) {
@@ -144,6 +143,8 @@ async fn serve_until_stopped(config: &Config) -> Result<u8, String> {
     };
     let address = listener.local_addr().map_err(|e| e.to_string())?;
     let watch = watch::start(Arc::clone(&service), config.poll).map_err(|e| e.to_string())?;
+    supervisor::watch(Arc::clone(&service));
+    supervisor::ready(&service);
     let router = App::new(service, config::hosts(address, &config.allowed_hosts)).router();
     tracing::info!("listening on http://{address}");
     let stopped = server::run(listener, router, stop_signal()).await.map_err(|e| e.to_string());
@@ -162,6 +163,7 @@ async fn stop_signal() {
         _ = term.recv() => tracing::info!("stopping on SIGTERM"),
         _ = int.recv() => tracing::info!("stopping on SIGINT"),
     }
+    supervisor::stopping();
 }
 
 fn ask_command(common: Common, args: AskArgs) -> u8 {

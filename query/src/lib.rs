@@ -31,5 +31,6 @@ pub mod service;
 pub mod session;
 pub mod snapshot;
 pub mod status;
+pub mod supervisor;
 pub mod text;
 pub mod watch;

@@ -136,8 +136,7 @@ async fn take(app: App, headers: &HeaderMap, bytes: &[u8]) -> Result<String, Api
     }
     let body = parse(headers, bytes)?;
     let service = Arc::clone(&app.service);
-    let kept = app.work(move |_| Ok(keep(&service, &body))).await?;
-    kept
+    app.work(move |_| Ok(keep(&service, &body))).await?
 }
 
 /// Looks the reply up, looks at its question once more, and appends the report.

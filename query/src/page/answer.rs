@@ -124,8 +124,6 @@ fn answered(asked: &Asked<'_>, corpora: &[Arc<Corpus>]) -> Markup {
         article.card.answer aria-labelledby="ui:answer" {
             h1.quiet id="ui:answer" { "Answer" }
             @if let Some(citation) = first { (trail(citation)) }
-            (notes(&rendered))
-            div.passage { (PreEscaped(rendered.html)) }
             p.verdict {
                 span class=(level(reply.confidence)) {
                     strong { (words::confidence(reply.confidence)) } ", "
@@ -133,6 +131,8 @@ fn answered(asked: &Asked<'_>, corpora: &[Arc<Corpus>]) -> Markup {
                 }
                 @if let Some(indexed) = indexed(asked) { " · " (indexed) }
             }
+            (notes(&rendered))
+            div.passage { (PreEscaped(rendered.html)) }
         }
         section aria-labelledby="ui:sources" {
             h2 id="ui:sources" { "Sources" }

@@ -82,9 +82,8 @@ pub fn question(question: &str) -> String {
 #[must_use]
 pub fn target(place: Option<Place<'_>>, link: &str) -> Option<String> {
     let link = link.trim();
-    if link.starts_with('#') {
-        let fragment = link[1..].to_owned();
-        return Some(format!("#{}", encode_fragment(&fragment)));
+    if let Some(fragment) = link.strip_prefix('#') {
+        return Some(format!("#{}", encode_fragment(fragment)));
     }
     if let Some((scheme, _)) = link.split_once(':')
         && !scheme.contains(['/', '?', '#'])

@@ -4,11 +4,11 @@
 #[must_use]
 pub fn confidence(value: f32) -> &'static str {
     match value {
-        v if v >= 0.9 => "Very likely",
-        v if v >= 0.7 => "Likely",
-        v if v >= 0.5 => "More likely than not",
-        v if v >= 0.2 => "Unsure",
-        _ => "Unlikely",
+        v if v >= 0.9 => "Very likely right",
+        v if v >= 0.7 => "Likely right",
+        v if v >= 0.5 => "More likely right than not",
+        v if v >= 0.2 => "Possibly right",
+        _ => "Hardly right",
     }
 }
 
@@ -72,6 +72,6 @@ mod tests {
     #[test]
     fn nothing_is_certain() {
         assert_eq!((percent(1.0).as_str(), percent(0.926).as_str()), ("99 %", "93 %"));
-        assert_eq!(confidence(0.93), "Very likely");
+        assert_eq!(confidence(0.93), "Very likely right");
     }
 }
