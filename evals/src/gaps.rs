@@ -139,6 +139,19 @@ pub fn embedder(name: Option<&str>) -> Result<Option<OnnxEmbedder>> {
 /// # Errors
 /// When a question cannot be embedded.
 pub fn group(questions: &[Refused], embedder: Option<&dyn Embedder>) -> Result<Vec<Gap>> {
+    let limit = if embedder.is_some() { ALIKE } else { ALIKE_BY_WORDS };
+    group_at(questions, embedder, limit)
+}
+
+/// The same with another limit, for tuning.
+///
+/// # Errors
+/// As [`group`].
+pub fn group_at(
+    questions: &[Refused],
+    embedder: Option<&dyn Embedder>,
+    limit: f32,
+) -> Result<Vec<Gap>> {
     let words = Words::of(questions);
     let vectors = match embedder {
         Some(embedder) => {
@@ -157,7 +170,6 @@ pub fn group(questions: &[Refused], embedder: Option<&dyn Embedder>) -> Result<V
             None => by_words,
         }
     };
-    let limit = if vectors.is_some() { ALIKE } else { ALIKE_BY_WORDS };
     let groups = clusters(questions.len(), &alike, limit);
     let mut gaps: Vec<Gap> =
         groups.into_iter().map(|members| gap(questions, &words, members, &alike)).collect();

@@ -65,14 +65,7 @@ impl App {
             .route("/v1/feedback", post(feedback::post))
             .route("/metrics", get(metrics::scrape))
             .merge(page::routes())
-            .fallback(|| async {
-                ApiError::new(
-                    StatusCode::NOT_FOUND,
-                    "not_found",
-                    "there is no such page",
-                    "see docs/http-api.md for the routes",
-                )
-            })
+            .fallback(page::nowhere)
             .method_not_allowed_fallback(|| async {
                 ApiError::new(
                     StatusCode::METHOD_NOT_ALLOWED,

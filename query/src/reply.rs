@@ -166,6 +166,9 @@ pub struct Nearest {
     pub cosine: Option<f32>,
     /// The first two lines of its best passage.
     pub preview: String,
+    /// The repository, where several are served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
 }
 
 /// Why a question was not answered, and what was near.

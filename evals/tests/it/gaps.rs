@@ -1,6 +1,6 @@
 //! Gaps and promoted reports, through the program: what the daemon wrote goes in.
 
-use runbook_eval::gaps::{Refused, embedder, group, purity};
+use runbook_eval::gaps::{Refused, embedder, group, group_at, purity};
 use runbook_shared::embed::Embedder;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -36,10 +36,26 @@ fn measure(name: &str, embedder: Option<&dyn Embedder>) -> (f64, f64, usize) {
     (pure, whole, gaps.len())
 }
 
+/// What the limits in gaps.rs were chosen by: TUNE_GAPS=1 prints it, with the tuning topics alone.
+fn tune(embedder: Option<&dyn Embedder>) {
+    if std::env::var_os("TUNE_GAPS").is_none() {
+        return;
+    }
+    let (questions, topics) = rows("tune.tsv");
+    let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
+    for step in 1..20u8 {
+        let limit = f32::from(step) * 0.02;
+        let gaps = group_at(&questions, embedder, limit).unwrap();
+        let (pure, whole) = purity(&gaps, &topics);
+        println!("limit {limit:.2}: purity {pure:.3}, whole {whole:.3}, {} groups", gaps.len());
+    }
+}
+
 #[test]
 fn two_hundred_questions_of_twenty_topics_fall_apart_again() {
     let embedder = embedder(None).unwrap();
     let embedder = embedder.as_ref().map(|e| e as &dyn Embedder);
+    tune(embedder);
     measure("tune.tsv", embedder);
     let (pure, whole, groups) = measure("test.tsv", embedder);
     // Singletons would be pure as well: their number is bounded, and topics stay together.
@@ -49,6 +65,7 @@ fn two_hundred_questions_of_twenty_topics_fall_apart_again() {
 
 #[test]
 fn words_alone_give_pure_groups_too() {
+    tune(None);
     measure("tune.tsv", None);
     let (pure, _, groups) = measure("test.tsv", None);
     assert!(pure >= 0.8 && groups < 120, "purity {pure}, {groups} groups");

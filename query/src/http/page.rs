@@ -8,7 +8,7 @@ use crate::service::Request as AskRequest;
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use maud::Markup;
@@ -70,13 +70,28 @@ pub(super) fn failed(error: ApiError, question: &str) -> Response {
     response
 }
 
+/// What is asked for and is nowhere: as a page for a browser, else in the shape of all errors.
+pub(super) async fn nowhere(headers: HeaderMap) -> Response {
+    let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or("");
+    if accept.contains("text/html") {
+        return not_found("That page");
+    }
+    ApiError::new(
+        StatusCode::NOT_FOUND,
+        "not_found",
+        "there is no such page",
+        "see docs/http-api.md for the routes",
+    )
+    .into_response()
+}
+
 fn not_found(what: &str) -> Response {
     failed(
         ApiError::new(
             StatusCode::NOT_FOUND,
             "no_such_document",
-            format!("{what} is not in the index."),
-            "It may have been moved or removed since the link was made, or is not indexed.",
+            format!("{what} is not here."),
+            "It may have been moved or removed since the link was made, or was not indexed.",
         ),
         "",
     )

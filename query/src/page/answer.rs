@@ -288,8 +288,8 @@ fn forge(url: Option<&str>, at: Option<&str>, heading: &str) -> Markup {
 }
 
 fn nearest(near: &Nearest, corpora: &[Arc<Corpus>]) -> Markup {
-    let corpus = links::corpus_of(corpora, None, &near.path);
-    let repo = corpus.filter(|_| corpora.len() > 1).map(|c| c.repo.as_str());
+    let repo = near.repo.as_deref();
+    let corpus = links::corpus_of(corpora, repo, &near.path);
     let at = corpus.and_then(|c| c.generation.manifest.commit.as_deref()).map(words::short);
     html! {
         a.heading href=(links::reader_lines(repo, &near.path, near.lines)) { (near.heading) }

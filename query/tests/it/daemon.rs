@@ -368,7 +368,7 @@ fn a_service_manager_hands_a_socket_over_and_is_told() {
     // As systemd does: the socket is descriptor 3, and the variables name the process.
     let script = "import os, socket, sys\n\
         s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True)\n\
-        os.dup2(s.fileno(), 3, inheritable=True)\n\
+        os.dup2(s.fileno(), 3); os.set_inheritable(3, True)\n\
         os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid()), WATCHDOG_USEC='400000', WATCHDOG_PID=str(os.getpid()))\n\
         os.execv(sys.argv[1], sys.argv[1:])\n";
     let mut child = Command::new("python3")

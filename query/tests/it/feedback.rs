@@ -243,3 +243,22 @@ fn one_log_line_a_question_and_its_text_can_be_a_hash() {
     let after = std::fs::read_to_string(state.join("feedback/refused.jsonl")).unwrap();
     assert_eq!(before, after, "with hashes, no question is on disk");
 }
+
+#[test]
+fn log_lines_can_be_json() {
+    let fixture = Fixture::lexical(TREE);
+    let data = fixture.data();
+    let args = ["--data", data.to_str().unwrap(), "--embedder", "none"];
+    let mut daemon = Daemon::start_env(&args, &[("RUNBOOK_LOG_FORMAT", "json")]);
+    daemon.json("/v1/ask?q=which+unit+opens+8080");
+    daemon.signal("-TERM");
+    let _ = daemon.exit_code();
+    let log = daemon.log();
+    let rows: Vec<Value> = log
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}")))
+        .collect();
+    let row = rows.iter().find(|r| r["message"] == "question").unwrap_or_else(|| panic!("{log}"));
+    assert_eq!(row["outcome"], "answer");
+    assert!(row["took_ms"].is_number(), "{row}");
+}

@@ -42,8 +42,8 @@ fn a_question_becomes_a_page_by_a_plain_link() {
         ("/?scope=nowhere&q=x", 400, "nowhere"),
         ("/browse", 200, "net/"),
         ("/browse/net", 200, "Ports"),
-        ("/browse/nowhere", 404, "not in the index"),
-        ("/read/nowhere.md", 404, "not in the index"),
+        ("/browse/nowhere", 404, "is not here"),
+        ("/read/nowhere.md", 404, "is not here"),
         ("/read/../../etc/passwd", 404, ""),
         ("/status", 200, "Calibration"),
     ] {

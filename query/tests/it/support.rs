@@ -105,10 +105,16 @@ impl Daemon {
 
     /// The same with nothing but these arguments.
     pub(crate) fn start_with(args: &[&str]) -> Self {
+        Self::start_env(args, &[])
+    }
+
+    /// The same with variables.
+    pub(crate) fn start_env(args: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_runbook-query"))
             .args(["serve", "--listen", "127.0.0.1:0", "--poll-s", "0.5"])
             .args(args)
             .env_remove("RUNBOOK_DATA")
+            .envs(variables.iter().copied())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -119,7 +125,7 @@ impl Daemon {
             assert!(lines.read_line(&mut line).unwrap() > 0, "the daemon ended: {log}");
             log.push_str(&line);
             if let Some((_, address)) = line.split_once("listening on http://") {
-                break address.trim().to_owned();
+                break address.split(['"', '\n']).next().unwrap().to_owned();
             }
         };
         // The log goes on; a full pipe would stop the daemon.
