@@ -32,7 +32,7 @@ from markdown_it import MarkdownIt
 HERE = os.path.dirname(os.path.abspath(__file__))
 KEYS = {
     "id", "class", "question", "expect", "reason", "gold", "must_contain", "must_not_contain",
-    "scope", "follow_up_to", "note", "corpus", "pasted", "scan", "absent", "route",
+    "scope", "follow_up_to", "note", "corpus", "pasted", "scan", "absent", "route", "from",
 }
 REASONS = {None, "no_evidence", "action", "secret", "customer"}
 EXTENSIONS = (".md", ".mdx", ".markdown", ".md.erb")

@@ -142,6 +142,9 @@ pub struct Case {
     /// What the route must be.
     #[serde(default)]
     pub route: Option<Route>,
+    /// The report of a user that it comes from.
+    #[serde(default)]
+    pub from: Option<serde_json::Value>,
 }
 
 /// Reads and checks a suite's cases.

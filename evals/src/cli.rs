@@ -3,7 +3,7 @@
 use crate::candidates::Detail;
 use crate::corpus::Build;
 use crate::run::Run;
-use crate::{ablation, candidates, gate, questions, retrieval};
+use crate::{ablation, candidates, gaps, gate, promote, questions, retrieval};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use serde_json::{Value, json};
@@ -104,6 +104,36 @@ enum Command {
     /// has no case, or, with --strict, a ranking is not as it was. UPDATE=1 in the environment
     /// rewrites rankings.
     Run(Box<Run>),
+    /// Reports of users to cases: asks for what is missing, leaves duplicates out
+    Promote {
+        /// Directory `feedback` in the daemon's state directory
+        #[arg(long, value_name = "DIR")]
+        feedback: PathBuf,
+        /// File of cases to append to, ready for a pull request
+        #[arg(long, value_name = "FILE", default_value = "feedback-cases.jsonl")]
+        out: PathBuf,
+        /// Files of cases that are there already; may be repeated
+        #[arg(long, value_name = "FILE")]
+        cases: Vec<PathBuf>,
+        /// Ask nothing: leave what is missing for another time
+        #[arg(long)]
+        no_input: bool,
+    },
+    /// Refused questions by topic: which headings are worth writing
+    Gaps {
+        /// Directory `feedback` in the daemon's state directory
+        #[arg(long, value_name = "DIR")]
+        feedback: PathBuf,
+        /// Embedding model, or `none`
+        #[arg(long, value_name = "NAME|none")]
+        embedder: Option<String>,
+        /// How many to print
+        #[arg(long, value_name = "N", default_value_t = 25)]
+        most: usize,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Runs the command and returns the exit code.
@@ -168,12 +198,64 @@ fn run(command: Command) -> Result<u8> {
             }
             Ok(0)
         }
+        Command::Promote { feedback, out, cases, no_input } => {
+            promote_command(&feedback, &out, cases, no_input)
+        }
+        Command::Gaps { feedback, embedder, most, json } => {
+            let (questions, unread) = gaps::read(&feedback)?;
+            warn_unread(unread)?;
+            let embedder = gaps::embedder(embedder.as_deref())?;
+            let embedder = embedder.as_ref().map(|e| e as &dyn runbook_shared::embed::Embedder);
+            let found = gaps::group(&questions, embedder)?;
+            print(&if json {
+                pretty(&gaps::to_json(&questions, &found))
+            } else {
+                gaps::text(&questions, &found, most)
+            })?;
+            Ok(0)
+        }
         Command::Run(run) => {
             let done = run.run(std::env::var_os("UPDATE").is_some_and(|v| v == "1"))?;
             print(&done.text)?;
             Ok(u8::from(done.failed))
         }
     }
+}
+
+fn promote_command(
+    feedback: &std::path::Path,
+    out: &std::path::Path,
+    mut cases: Vec<PathBuf>,
+    no_input: bool,
+) -> Result<u8> {
+    let (reports, unread) = promote::read(feedback)?;
+    warn_unread(unread)?;
+    // What an earlier run has written is known, too.
+    cases.extend(out.exists().then(|| out.to_owned()));
+    let (mut input, mut talk) = (std::io::stdin().lock(), std::io::stderr());
+    let promoted = promote::promote(&reports, &cases, &mut |report| {
+        if no_input { Ok(None) } else { promote::ask(report, &mut input, &mut talk) }
+    })?;
+    promote::append(out, &promoted.cases)?;
+    print(&format!(
+        "{} reports: {} new cases in {}, {} duplicates, {} without a verdict\n",
+        reports.len(),
+        promoted.cases.len(),
+        out.display(),
+        promoted.duplicates,
+        promoted.pending.len()
+    ))?;
+    for question in &promoted.pending {
+        print(&format!("pending: {}\n", question.replace('\n', " ")))?;
+    }
+    Ok(0)
+}
+
+fn warn_unread(lines: usize) -> Result<()> {
+    if lines > 0 {
+        writeln!(std::io::stderr(), "runbook-eval: {lines} lines cannot be read; left out")?;
+    }
+    Ok(())
 }
 
 fn pretty(value: &Value) -> String {

@@ -172,6 +172,7 @@ impl Collection {
             scope: None,
             k: 10,
             explain: false,
+            exact: None,
         };
         Ok(self.by_document(&engine::search(&corpora, &ask, policy)?))
     }

@@ -2,11 +2,12 @@
 
 use crate::config::{self, Common, Config, ServeArgs};
 use crate::http::App;
+use crate::journal::Journal;
 use crate::reply::Reply;
 use crate::service::{AskError, Options, Request, Service};
 use crate::tree::router::Tree;
 use crate::tree::setup;
-use crate::{mcp, server, text, usage, watch};
+use crate::{mcp, server, supervisor, text, usage, watch};
 use clap::{Args, Parser, Subcommand};
 use runbook_shared::error::Hint;
 use std::io::{Read, Write};
@@ -131,7 +132,7 @@ fn configured(common: Common, serve: Option<ServeArgs>) -> Result<Config, u8> {
     })
 }
 
-fn service(config: &Config) -> Result<Arc<Service>, u8> {
+fn service(config: &Config, journal: Journal) -> Result<Arc<Service>, u8> {
     let mut tree = setup::options(&config.tree, config.state.as_deref()).map_err(|e| {
         complain(&e, Some("see docs/configuration.md".into()));
         EXIT_USAGE
@@ -141,7 +142,8 @@ fn service(config: &Config) -> Result<Arc<Service>, u8> {
         policy: config.policy.clone(),
         embedder: config.embedder.clone(),
         places: config.places.clone(),
-    });
+    })
+    .with_journal(journal);
     // What is read through the tree can be cited.
     tree.evidence = Some(service.evidence().clone());
     let service = Arc::new(service.with_tree(Arc::new(Tree::new(tree))));
@@ -172,24 +174,21 @@ fn serve_command(common: Common, serve: ServeArgs) -> u8 {
 
 async fn serve_until_stopped(config: &Config) -> Result<u8, String> {
     // Bound before the indexes are opened: a taken port is told at once.
-    let listener = tokio::net::TcpListener::bind(config.listen)
-        .await
-        .map_err(|e| format!("cannot listen on {}: {e}", config.listen))?;
-    let service = match service(config) {
+    let listener = supervisor::listener(config.listen)?;
+    let listener = tokio::net::TcpListener::from_std(listener).map_err(|e| e.to_string())?;
+    // Nothing depends on the state directory: questions are answered on a full disk, too.
+    let journal = Journal::open(config.state.as_deref(), config.log_questions);
+    let service = match service(config, journal) {
         Ok(service) => service,
         Err(code) => return Ok(code),
     };
     let address = listener.local_addr().map_err(|e| e.to_string())?;
     let watch = watch::start(Arc::clone(&service), config.poll).map_err(|e| e.to_string())?;
+    supervisor::watch(Arc::clone(&service));
+    supervisor::ready(&service);
     let app = App::new(service, config::hosts(address, &config.allowed_hosts))
         .with_agents(config.files_first, usage_log(config));
     let (stop_streams, router) = (app.stopper(), app.router());
-    if let Some(state) = &config.state {
-        // Nothing depends on it: questions are answered on a full disk, too.
-        if let Err(e) = std::fs::create_dir_all(state) {
-            tracing::warn!("cannot create the state directory `{}`: {e}", state.display());
-        }
-    }
     tracing::info!("listening on http://{address}");
     let stop = async {
         stop_signal().await;
@@ -209,7 +208,8 @@ fn mcp_command(common: Common, serve: ServeArgs) -> u8 {
         Ok(config) => config,
         Err(code) => return code,
     };
-    let service = match service(&config) {
+    let journal = Journal::open(config.state.as_deref(), config.log_questions);
+    let service = match service(&config, journal) {
         Ok(service) => service,
         Err(code) => return code,
     };
@@ -281,6 +281,7 @@ async fn stop_signal() {
         _ = term.recv() => tracing::info!("stopping on SIGTERM"),
         _ = int.recv() => tracing::info!("stopping on SIGINT"),
     }
+    supervisor::stopping();
 }
 
 fn ask_command(common: Common, args: AskArgs) -> u8 {
@@ -295,7 +296,7 @@ fn ask_command(common: Common, args: AskArgs) -> u8 {
             return EXIT_FAILED;
         }
     };
-    let service = match service(&config) {
+    let service = match service(&config, Journal::default()) {
         Ok(service) => service,
         Err(code) => return code,
     };

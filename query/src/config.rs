@@ -1,6 +1,7 @@
 //! Flags, environment and file, resolved to one configuration; docs/configuration.md lists the keys.
 
 use crate::engine::Policy;
+use crate::journal::QuestionText;
 use crate::route::FilesFirst;
 use crate::snapshot::Repo;
 use crate::tree::setup;
@@ -56,6 +57,9 @@ pub struct ServeArgs {
     /// Seconds between looks for a new generation, beside file events [default: 5]
     #[arg(long, env = "RUNBOOK_POLL_S", value_name = "SECONDS")]
     pub poll_s: Option<f64>,
+    /// How questions appear in the log; with `hash`, refused ones are not recorded either [default: text]
+    #[arg(long, env = "RUNBOOK_LOG_QUESTIONS", value_name = "text|hash")]
+    pub log_questions: Option<QuestionText>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -70,6 +74,7 @@ struct File {
     allow_remote: bool,
     allowed_hosts: Vec<String>,
     poll_s: Option<f64>,
+    log_questions: Option<QuestionText>,
     gate: GateTable,
     agents: AgentsTable,
     usage: usage::Settings,
@@ -97,7 +102,7 @@ struct RepoTable {
 }
 
 /// All keys of the file.
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "data",
     "embedder",
     "model_dir",
@@ -107,6 +112,7 @@ const KEYS: [&str; 15] = [
     "allow_remote",
     "allowed_hosts",
     "poll_s",
+    "log_questions",
     "gate.score_floor",
     "agents.files_first",
     "usage.log",
@@ -139,6 +145,8 @@ pub struct Config {
     pub files_first: FilesFirst,
     /// Whether there is a usage log, and what is in it.
     pub usage: usage::Settings,
+    /// How questions appear in the log.
+    pub log_questions: QuestionText,
 }
 
 /// A configuration that is not usable.
@@ -215,6 +223,7 @@ pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, Confi
         poll,
         files_first: file.agents.files_first,
         usage: file.usage,
+        log_questions: serve.log_questions.or(file.log_questions).unwrap_or_default(),
     })
 }
 

@@ -1,12 +1,16 @@
 //! HTTP: routes, checks that every request passes, errors in one shape, all of it bounded.
 
 pub(crate) mod cite;
+mod feedback;
 mod fs;
 pub(crate) mod mcp;
+mod metrics;
 mod noted;
+mod page;
 pub(crate) mod search;
 mod shell;
 
+use crate::metrics::Stage;
 use crate::reply::{Provenance, Reply};
 use crate::route::{FilesFirst, Via};
 use crate::service::{AskError, Request as AskRequest, Service};
@@ -111,14 +115,10 @@ impl App {
             .merge(fs::routes().layer(middleware::from_fn_with_state(self.clone(), noted::note)))
             .route("/livez", get(|| async { "ok\n" }))
             .route("/readyz", get(readyz))
-            .fallback(|| async {
-                ApiError::new(
-                    StatusCode::NOT_FOUND,
-                    "not_found",
-                    "there is no such page",
-                    "see docs/http-api.md for the routes",
-                )
-            })
+            .route("/v1/feedback", post(feedback::post))
+            .route("/metrics", get(metrics::scrape))
+            .merge(page::routes())
+            .fallback(page::nowhere)
             .method_not_allowed_fallback(|| async {
                 ApiError::new(
                     StatusCode::METHOD_NOT_ALLOWED,
@@ -142,6 +142,10 @@ pub(crate) struct ApiError {
     pub(crate) hint: String,
 }
 
+/// The code of an error, on the response that tells it: for counting.
+#[derive(Clone, Copy, Debug)]
+struct ErrorCode(&'static str);
+
 impl ApiError {
     fn new(
         status: StatusCode,
@@ -161,6 +165,7 @@ impl IntoResponse for ApiError {
         }
         let body = json!({"error": {"code": self.code, "message": self.message, "hint": self.hint}, "request_id": id});
         let mut response = (self.status, axum::Json(body)).into_response();
+        response.extensions_mut().insert(ErrorCode(self.code));
         if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
@@ -242,13 +247,18 @@ impl From<AskError> for ApiError {
 /// Host, Origin and Content-Type, before any route: a page of another site must not reach this
 /// server through a browser.
 async fn check_request(State(app): State<App>, request: Request, next: Next) -> Response {
-    match checked(&app, request.method(), request.headers()) {
+    let form = request.uri().path() == feedback::PATH;
+    let response = match checked(&app, request.method(), request.headers(), form) {
         Ok(()) => next.run(request).await,
         Err(e) => e.into_response(),
+    };
+    if let Some(ErrorCode(code)) = response.extensions().get() {
+        app.service.journal().metrics.rejected(code);
     }
+    response
 }
 
-fn checked(app: &App, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
+fn checked(app: &App, method: &Method, headers: &HeaderMap, form: bool) -> Result<(), ApiError> {
     let hosts: Vec<_> = headers.get_all(header::HOST).iter().collect();
     let [host] = hosts[..] else {
         return Err(ApiError::new(
@@ -286,7 +296,9 @@ fn checked(app: &App, method: &Method, headers: &HeaderMap) -> Result<(), ApiErr
     if method == Method::POST {
         let kind = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
         let kind = kind.split(';').next().unwrap_or("").trim();
-        if !kind.eq_ignore_ascii_case("application/json") {
+        // A form of the own page: the browser names the origin, which was checked above.
+        let own_form = form && feedback::is_form(headers) && headers.contains_key(header::ORIGIN);
+        if !own_form && !kind.eq_ignore_ascii_case("application/json") {
             return Err(ApiError::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "not_json",
@@ -392,15 +404,6 @@ async fn ask(app: App, headers: HeaderMap, request: AskRequest) -> Result<Respon
     let reply = app.work(move |service| service.ask(&request)).await;
     app.note_ask(Via::Http, &question, started, &reply);
     let reply = reply?;
-    tracing::info!(
-        id = reply.id,
-        band = reply.band.name(),
-        reason = reply.refusal.as_ref().map(|r| format!("{:?}", r.reason)),
-        citation = reply.citations.first().map(|c| format!("{}#{}", c.path, c.heading)),
-        confidence = reply.confidence,
-        took_ms = reply.took_ms,
-        "question"
-    );
     Ok(form.response(&reply))
 }
 
@@ -488,9 +491,11 @@ impl App {
                 "ask something shorter, or try again",
             )
         };
+        let waiting = Instant::now();
         let running = tokio::time::timeout(DEADLINE, Arc::clone(&self.running).acquire_owned())
             .await
             .map_err(|_| late())?;
+        self.service.journal().metrics.stage(Stage::Wait, waiting.elapsed());
         let service = Arc::clone(&self.service);
         let task = tokio::task::spawn_blocking(move || {
             let _permits = (admitted, running);

@@ -78,6 +78,19 @@ impl RefusalReason {
         matches!(self, Self::Action | Self::Secret | Self::Customer)
     }
 
+    /// The name in replies, logs and metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Action => "action",
+            Self::Secret => "secret",
+            Self::Customer => "customer_data",
+            Self::NoEvidence => "no_evidence",
+            Self::EmptyIndex => "empty_index",
+            Self::Degraded => "degraded",
+        }
+    }
+
     /// What the person is told, and what to use instead.
     #[must_use]
     pub fn explanation(self) -> &'static str {
@@ -153,6 +166,9 @@ pub struct Nearest {
     pub cosine: Option<f32>,
     /// The first two lines of its best passage.
     pub preview: String,
+    /// The repository, where several are served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
 }
 
 /// Why a question was not answered, and what was near.

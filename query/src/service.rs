@@ -6,6 +6,8 @@ mod citing;
 use crate::citation;
 use crate::engine::{self, Ask, Policy, Verdict};
 use crate::evidence;
+use crate::journal::Journal;
+use crate::metrics::Stage;
 use crate::reply::{Citation, Provenance, RefusalReason, Reply};
 use crate::session::Sessions;
 use crate::snapshot::{self, Repo, RepoState, Snapshot};
@@ -101,6 +103,7 @@ pub struct Service {
     vectors: Mutex<FxHashMap<String, Arc<[f32]>>>,
     sessions: Sessions,
     evidence: Arc<evidence::Store>,
+    journal: Journal,
     replies: AtomicU64,
     reloads: AtomicU64,
     started: Instant,
@@ -133,6 +136,7 @@ impl Service {
             vectors: Mutex::default(),
             sessions: Sessions::default(),
             evidence,
+            journal: Journal::default(),
             replies: AtomicU64::new(0),
             reloads: AtomicU64::new(0),
             started: Instant::now(),
@@ -160,6 +164,18 @@ impl Service {
     pub fn view(&self, session: Option<&str>) -> Result<View, AskError> {
         let session = self.session_name(session)?;
         Ok(self.tree.view(&self.snapshot(), &session))
+    }
+
+    /// The same, with a journal that is kept on disk.
+    #[must_use]
+    pub fn with_journal(self, journal: Journal) -> Self {
+        Self { journal, ..self }
+    }
+
+    /// What is kept of every question.
+    #[must_use]
+    pub fn journal(&self) -> &Journal {
+        &self.journal
     }
 
     /// The data directories.
@@ -265,11 +281,25 @@ impl Service {
         changed
     }
 
-    /// Answers a question from one snapshot.
+    /// Answers a question from one snapshot, and notes it in the journal.
     ///
     /// # Errors
     /// When it cannot be asked, or nothing is open to be asked.
     pub fn ask(&self, request: &Request) -> Result<Reply, AskError> {
+        let reply = self.answer(request)?;
+        let asked = request.question.trim();
+        let follows = reply.route.iter().any(|step| step == asking::FOLLOW_UP);
+        let turn = follows.then(|| self.sessions.last(&reply.session, Instant::now())).flatten();
+        let completed = turn.map_or_else(|| asked.to_owned(), |t| t.question);
+        self.journal.note(asked, &completed, request.scope.as_deref(), &reply);
+        Ok(reply)
+    }
+
+    /// Answers a question without a note of it: for looking once more at one that was asked.
+    ///
+    /// # Errors
+    /// As [`Service::ask`].
+    pub fn answer(&self, request: &Request) -> Result<Reply, AskError> {
         let started = Instant::now();
         let question = Question::parse(&request.question)?;
         let k = checked_k(request.k)?;
@@ -278,6 +308,7 @@ impl Service {
         let corpora = self.corpora(&snapshot, request.scope.as_deref())?;
         let asking = Asking { service: self, corpora: &corpora, request, k };
         let mut verdict = asking.verdict(&question, &session)?;
+        self.journal.metrics.stage(Stage::Answer, started.elapsed());
         note_missing(&mut verdict, &snapshot, request.scope.as_deref());
         let named: Vec<&Citation> = verdict.citations.iter().chain(&verdict.related).collect();
         let nearest = verdict.refusal.as_ref().map_or(&[][..], |r| &r.nearest);
@@ -420,8 +451,10 @@ impl Service {
         if let Some(vector) = lock().get(&text) {
             return Some((Arc::clone(vector), id.model_sha256.clone()));
         }
+        let started = Instant::now();
         match embedder.embed_question(&text) {
             Ok(vector) => {
+                self.journal.metrics.stage(Stage::Embed, started.elapsed());
                 let vector: Arc<[f32]> = vector.into();
                 let mut kept = lock();
                 if kept.len() >= VECTORS_KEPT {

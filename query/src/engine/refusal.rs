@@ -48,6 +48,7 @@ impl Engine<'_> {
             bm25: hit.bm25.0,
             cosine: hit.cosine.map(|c| c.0),
             preview: preview(&passage),
+            repo: citation.repo,
         }
     }
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// The name of the step in a route.
-const FOLLOW_UP: &str = "follow_up";
+pub(super) const FOLLOW_UP: &str = "follow_up";
 /// The most sections of a reply that are remembered.
 const PLACES_MAX: usize = 3;
 

@@ -357,3 +357,60 @@ fn a_conversation_goes_on_by_its_session() {
     assert_eq!(counted["route"], json!(["request_gate", "scan"]));
     assert!(counted["answer"].as_str().unwrap().starts_with("1 document mentions \"redis\""));
 }
+
+#[test]
+fn a_service_manager_hands_a_socket_over_and_is_told() {
+    use std::os::unix::net::UnixDatagram;
+    let fixture = Fixture::lexical(TREE);
+    let socket = fixture.dir.path().join("notify");
+    let notified = UnixDatagram::bind(&socket).unwrap();
+    notified.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    // As systemd does: the socket is descriptor 3, and the variables name the process.
+    let script = "import os, socket, sys\n\
+        s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True)\n\
+        os.dup2(s.fileno(), 3); os.set_inheritable(3, True)\n\
+        os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid()), WATCHDOG_USEC='400000', WATCHDOG_PID=str(os.getpid()))\n\
+        os.execv(sys.argv[1], sys.argv[1:])\n";
+    let mut child = Command::new("python3")
+        .args(["-c", script, env!("CARGO_BIN_EXE_runbook-query"), "serve", "--embedder", "none"])
+        .arg("--data")
+        .arg(fixture.data())
+        .env_remove("RUNBOOK_DATA")
+        .env("NOTIFY_SOCKET", &socket)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut port = String::new();
+    std::io::BufRead::read_line(
+        &mut std::io::BufReader::new(child.stdout.take().unwrap()),
+        &mut port,
+    )
+    .unwrap();
+    let port = port.trim();
+    let told = || {
+        let mut bytes = [0u8; 1024];
+        let n = notified.recv(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..n]).into_owned()
+    };
+    let mut first = told();
+    while first.contains("WATCHDOG=1") {
+        first = told();
+    }
+    assert!(first.contains("READY=1") && first.contains("serving 1 documents"), "{first}");
+    let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+    write!(stream, "GET /livez HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    assert!((0..3).all(|_| told().contains("WATCHDOG=1")), "signs of life go on");
+    let killed = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert!(killed.success());
+    let mut last = told();
+    while last.contains("WATCHDOG=1") {
+        last = told();
+    }
+    assert!(last.contains("STOPPING=1"), "{last}");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}

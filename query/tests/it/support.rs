@@ -93,15 +93,28 @@ pub(crate) fn ingest(source: &str, data: &Path, embedder: Option<&str>) {
 pub(crate) struct Daemon {
     child: Child,
     pub(crate) address: String,
+    log: Option<std::thread::JoinHandle<String>>,
 }
 
 impl Daemon {
     pub(crate) fn start(data: &Path, args: &[&str]) -> Self {
+        let mut all = vec!["--data", data.to_str().unwrap()];
+        all.extend(args);
+        Self::start_with(&all)
+    }
+
+    /// The same with nothing but these arguments.
+    pub(crate) fn start_with(args: &[&str]) -> Self {
+        Self::start_env(args, &[])
+    }
+
+    /// The same with variables.
+    pub(crate) fn start_env(args: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_runbook-query"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--poll-s", "0.5", "--data"])
-            .arg(data)
+            .args(["serve", "--listen", "127.0.0.1:0", "--poll-s", "0.5"])
             .args(args)
             .env_remove("RUNBOOK_DATA")
+            .envs(variables.iter().copied())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -112,19 +125,42 @@ impl Daemon {
             assert!(lines.read_line(&mut line).unwrap() > 0, "the daemon ended: {log}");
             log.push_str(&line);
             if let Some((_, address)) = line.split_once("listening on http://") {
-                break address.trim().to_owned();
+                break address.split(['"', '\n']).next().unwrap().to_owned();
             }
         };
         // The log goes on; a full pipe would stop the daemon.
-        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
-        Self { child, address }
+        let rest = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = lines.read_to_end(&mut bytes);
+            log + &String::from_utf8_lossy(&bytes)
+        });
+        Self { child, address, log: Some(rest) }
+    }
+
+    /// What it has logged; it must have ended.
+    pub(crate) fn log(&mut self) -> String {
+        self.log.take().unwrap().join().unwrap()
     }
 
     /// Sends raw bytes and returns the whole response.
     pub(crate) fn raw(&self, request: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
+        (&stream).write_all(request.as_bytes()).unwrap();
+        Self::read(stream)
+    }
+
+    /// The same to a server that may be gone: then nothing comes back.
+    pub(crate) fn send_to(address: &str, request: &str) -> String {
+        let Ok(mut stream) = TcpStream::connect(address) else { return String::new() };
+        let _ = stream.set_read_timeout(Some(Duration::from_secs(20)));
+        if stream.write_all(request.as_bytes()).is_err() {
+            return String::new();
+        }
+        Self::read(stream)
+    }
+
+    fn read(mut stream: TcpStream) -> String {
         let mut response = Vec::new();
         let _ = stream.read_to_end(&mut response);
         String::from_utf8_lossy(&response).into_owned()
