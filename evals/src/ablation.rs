@@ -165,8 +165,15 @@ fn search(service: &Service, asked: &Asked<'_>, idea: &Idea) -> Result<Found> {
     let embedder = service.embedder();
     let sha = embedder.as_ref().map(|e| e.id().model_sha256.as_str()).unwrap_or_default();
     let vector = asked.vector.as_deref().map(|v| (v, sha));
-    let ask =
-        Ask { question: &asked.question, vector, scope: None, k: 10, explain: false, exact: None };
+    let ask = Ask {
+        question: &asked.question,
+        vector,
+        scope: None,
+        k: 10,
+        nearest: 10,
+        explain: false,
+        exact: None,
+    };
     let policy = Policy { arm: idea.arm, tuning: idea.tuning.clone(), ..Policy::default() };
     Ok(engine::search(&service.snapshot().corpora(), &ask, &policy)?)
 }

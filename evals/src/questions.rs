@@ -120,12 +120,8 @@ pub fn same_heading(a: &str, b: &str) -> bool {
 pub fn ask_all(service: &Service, rows: Vec<Row>) -> Result<Vec<Outcome>> {
     rows.into_iter()
         .map(|row| {
-            let request = Request {
-                question: row.question.clone(),
-                k: Some(5),
-                explain: true,
-                ..Request::default()
-            };
+            let request =
+                Request { question: row.question.clone(), explain: true, ..Request::default() };
             let reply = service.ask(&request).with_context(|| row.id.clone())?;
             let list = listed(&reply);
             let heading_rank = list

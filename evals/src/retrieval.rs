@@ -171,6 +171,7 @@ impl Collection {
             vector: vector.as_deref().map(|v| (v, sha.as_str())),
             scope: None,
             k: 10,
+            nearest: 10,
             explain: false,
             exact: None,
         };

@@ -56,6 +56,8 @@ pub struct Ask<'a> {
     pub scope: Option<&'a str>,
     /// How many sections to name.
     pub k: usize,
+    /// How many nearest sections a refusal names.
+    pub nearest: usize,
     /// Whether to explain.
     pub explain: bool,
     /// An identifier that is all of the question: sections that hold it as it stands come first.

@@ -347,6 +347,7 @@ impl Service {
             vector: vector.as_ref().map(|(v, sha)| (&**v, sha.as_str())),
             scope: request.scope.as_deref(),
             k: K_MAX,
+            nearest: K_MAX,
             explain: false,
             exact: None,
         };
@@ -368,6 +369,7 @@ impl Service {
             vector: vector.as_ref().map(|(v, sha)| (&**v, sha.as_str())),
             scope: request.scope.as_deref(),
             k,
+            nearest: k,
             explain: false,
             exact: None,
         };

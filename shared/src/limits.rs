@@ -26,6 +26,9 @@ pub const QUESTION_TERMS_MAX: usize = 64;
 pub const K_MAX: usize = 50;
 /// How many sections a reply names when the question does not say.
 pub const K_DEFAULT: usize = 5;
+/// Nearest sections that a refusal names when nobody says how many: they claim nothing, and the more of
+/// them there are, the fewer false refusals lose what was asked for (docs/measurements.md).
+pub const NEAREST_DEFAULT: usize = 8;
 /// The most headings a refusal says it searched.
 pub const SEARCHED_MAX: usize = 20;
 /// How long the ONNX Runtime library may take to load, in seconds, before it counts as hanging.

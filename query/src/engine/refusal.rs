@@ -17,7 +17,7 @@ impl Engine<'_> {
         route: Vec<String>,
         explain: Option<serde_json::Value>,
     ) -> Verdict {
-        let nearest = self.spread(self.ask.k).iter().map(|h| self.nearest(h)).collect();
+        let nearest = self.spread(self.ask.nearest).iter().map(|h| self.nearest(h)).collect();
         Verdict {
             answer: I_DO_NOT_KNOW.to_owned(),
             band,

@@ -28,6 +28,13 @@ pub(super) fn courteous(s: &Sentence) -> bool {
     let urgent = s.closes(&["please|thanks|asap|immediately|already|now|urgently|pronto"])
         || s.closes(&["right|straight", "now|away"])
         || s.closes(&["at", "once"])
+        || s.has(&[
+            "for",
+            "the",
+            "next",
+            "?_",
+            "minutes|minute|mins|min|hours|hour|days|day|weeks|week",
+        ])
         || s.closes(&["please|thanks|now|asap|tonight", "_|,", "?_", "?_", "?_"])
             && s.has(&["please|thanks"])
         || s.has(&["please|kindly"]);

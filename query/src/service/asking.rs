@@ -11,6 +11,7 @@ use crate::route::lookup::{self, Lookup};
 use crate::scan::{self, Outcome, Scan};
 use crate::session::{Place, Turn};
 use runbook_shared::analyse::{analyse, is_stop_word};
+use runbook_shared::limits::NEAREST_DEFAULT;
 use runbook_shared::retrieval::corpus::Corpus;
 use runbook_shared::retrieval::question::Question;
 use runbook_shared::score::Confidence;
@@ -192,6 +193,7 @@ impl Asking<'_> {
             vector: vector.map(|(v, sha)| (&**v, sha.as_str())),
             scope,
             k: self.k,
+            nearest: self.request.k.map_or(NEAREST_DEFAULT, |_| self.k),
             explain: self.request.explain,
             exact: None,
         }
