@@ -33,6 +33,9 @@ enum Command {
         /// Share of the lexical arm in the fusion, for trying
         #[arg(long, value_name = "SHARE")]
         lexical_share: Option<f32>,
+        /// Fail when nDCG@10 of the hybrid arm is below this
+        #[arg(long, value_name = "NDCG")]
+        min_ndcg: Option<f64>,
         #[command(flatten)]
         build: Build,
     },
@@ -93,8 +96,11 @@ enum Command {
         #[arg(long)]
         json: bool,
         /// Print the signals of every question instead, one JSON object a line
-        #[arg(long)]
+        #[arg(long, conflicts_with = "min_auc")]
         signals: bool,
+        /// Fail when the AUC of Confidence is below this
+        #[arg(long, value_name = "AUC")]
+        min_auc: Option<f64>,
         #[command(flatten)]
         build: Build,
     },
@@ -151,10 +157,11 @@ pub fn main(cli: Cli) -> u8 {
 
 fn run(command: Command) -> Result<u8> {
     match command {
-        Command::Retrieval { dataset, json, lexical_share, build } => {
+        Command::Retrieval { dataset, json, lexical_share, min_ndcg, build } => {
             let report = retrieval::measure(&dataset, &build, lexical_share)?;
             print(&if json { pretty(&report) } else { retrieval_table(&report) })?;
-            Ok(0)
+            let reached = report["arms"]["hybrid"]["ndcg_at_10"].as_f64().unwrap_or(0.0);
+            Ok(u8::from(min_ndcg.is_some_and(|min| reached < min)))
         }
         Command::Questions { corpus, questions: file, json, min_hit_at_5, build } => {
             let mut outcomes = Vec::new();
@@ -184,7 +191,8 @@ fn run(command: Command) -> Result<u8> {
             print(&ablation::table(&corpus, &questions, &dataset, &build)?)?;
             Ok(0)
         }
-        Command::Gate { dataset, json: _, signals, build } => {
+        Command::Gate { dataset, json: _, signals, min_auc, build } => {
+            let mut reached = 1.0;
             let judged = gate::judge(&dataset, &build)?;
             if signals {
                 for j in &judged {
@@ -194,9 +202,11 @@ fn run(command: Command) -> Result<u8> {
                     ))?;
                 }
             } else {
-                print(&pretty(&gate::report(&judged)))?;
+                let report = gate::report(&judged);
+                reached = report["auc"].as_f64().unwrap_or(0.0);
+                print(&pretty(&report))?;
             }
-            Ok(0)
+            Ok(u8::from(min_auc.is_some_and(|min| reached < min)))
         }
         Command::Promote { feedback, out, cases, no_input } => {
             promote_command(&feedback, &out, cases, no_input)
