@@ -171,6 +171,7 @@ impl Collection {
             scope: None,
             k: 10,
             explain: false,
+            exact: None,
         };
         let found = engine::search(&corpora, &ask, policy)?;
         let mut ranked: Vec<&str> = Vec::new();

@@ -49,7 +49,8 @@ impl Pipes {
                 serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e} on stdout: {line}"));
             assert_eq!(message["jsonrpc"], "2.0", "{line}");
             self.lines.push(line);
-            if message.get("method").is_none() {
+            // A message that could not be read is answered without an id.
+            if message.get("method").is_none() && !message["id"].is_null() {
                 return message;
             }
         }
