@@ -11,7 +11,7 @@ use crate::tree::router::View;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{Query, State};
+use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -39,6 +39,9 @@ const LISTS: [&str; 2] = ["include", "exclude"];
 /// Places that a client may report at once.
 const REPORTED_MAX: usize = 1000;
 
+/// The largest body: a file, and its escapes.
+const WRITE_BODY_BYTES_MAX: usize = 17 << 20;
+
 type Pairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 type Body = Result<Bytes, BytesRejection>;
 
@@ -58,6 +61,7 @@ pub(super) fn routes() -> Router<App> {
         .route("/v1/fs/delete", post(delete))
         .route("/v1/fs/touched", post(touched))
         .route("/v1/shell", post(super::shell::run))
+        .layer(DefaultBodyLimit::max(WRITE_BODY_BYTES_MAX))
         .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
 }
 
