@@ -62,16 +62,30 @@ fn no_hostile_path_leads_out() {
             view.read(&request::Read { path: path.clone(), ..request::Read::default() }),
             view.draw(&request::Draw { path: Some(path.clone()), depth: None }),
             view.find(&request::Find { path: Some(path.clone()), ..request::Find::default() }),
-            view.grep(&request::Grep { pattern: "root".into(), path: Some(path.clone()), ..request::Grep::default() }),
+            view.grep(&request::Grep {
+                pattern: "root".into(),
+                path: Some(path.clone()),
+                ..request::Grep::default()
+            }),
             view.load(&request::Load { path: Some(path.clone()), limit: None }),
             view.history(&request::History { path: path.clone() }),
-            view.edit(&request::Edit { path: path.clone(), old: "a".into(), new: "b".into(), all: true }),
+            view.edit(&request::Edit {
+                path: path.clone(),
+                old: "a".into(),
+                new: "b".into(),
+                all: true,
+            }),
             view.delete(&request::Delete { path: path.clone(), recursive: true }),
             view.write(&request::Write { path: path.clone(), content: "x".into() }),
         ];
         let quoted = path.replace('\'', "'\\''");
-        for command in ["cat", "ls -la", "grep -r root", "find", "head", "stat", "cp ports.md", "rm -rf", "cd"] {
-            let request = shell::Request { command: format!("{command} '{quoted}'"), ..shell::Request::default() };
+        for command in
+            ["cat", "ls -la", "grep -r root", "find", "head", "stat", "cp ports.md", "rm -rf", "cd"]
+        {
+            let request = shell::Request {
+                command: format!("{command} '{quoted}'"),
+                ..shell::Request::default()
+            };
             results.push(shell::run(&view, &request));
         }
         for envelope in &results {
@@ -115,13 +129,23 @@ fn the_same_over_http() {
     let state_dir = fixture.dir.path().join("state");
     let daemon = Daemon::start(
         &fixture.data(),
-        &["--embedder", "none", "--config", config.to_str().unwrap(), "--state", state_dir.to_str().unwrap()],
+        &[
+            "--embedder",
+            "none",
+            "--config",
+            config.to_str().unwrap(),
+            "--state",
+            state_dir.to_str().unwrap(),
+        ],
     );
     let encode = |path: &str| path.bytes().map(|b| format!("%{b:02X}")).collect::<String>();
     let check = |what: &str, (status, body): (u16, String)| {
         assert!(status >= 200 && status < 600 && status != 500, "{what:?}: {status} {body}");
         for word in &words {
-            assert!(what.contains(word.as_str()) || !body.contains(word.as_str()), "{what:?} shows {word:?}: {body}");
+            assert!(
+                what.contains(word.as_str()) || !body.contains(word.as_str()),
+                "{what:?} shows {word:?}: {body}"
+            );
         }
     };
     for path in hostile::paths() {
@@ -171,5 +195,9 @@ fn a_document_replaced_by_a_link_is_an_error() {
     assert_eq!(read.error.unwrap().code, "not_found", "only documents of the generation exist");
     let grep = view.grep(&request::Grep { pattern: "Harbor".into(), ..request::Grep::default() });
     assert!(grep.content.contains("deploy/staging.md:3:Harbor."), "the others are searched");
-    assert!(grep.error.is_some() && grep.stderr.contains("unavailable") || grep.stderr.contains("cannot be reached"), "{grep:?}");
+    assert!(
+        grep.error.is_some() && grep.stderr.contains("unavailable")
+            || grep.stderr.contains("cannot be reached"),
+        "{grep:?}"
+    );
 }

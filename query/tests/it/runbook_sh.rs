@@ -102,7 +102,8 @@ fn over_a_data_directory() {
     assert!(code == 127 && err.contains("kubectl"), "{code} {err}");
     assert_eq!(run("sort -Q ports.md").0, 2);
     assert_eq!(run("echo x > /tmp/a; cat /tmp/a").1, "x\n");
-    let (code, out, _) = run("env; printenv; export -p; cat /etc/passwd; echo $HOME $RUNBOOK_CANARY");
+    let (code, out, _) =
+        run("env; printenv; export -p; cat /etc/passwd; echo $HOME $RUNBOOK_CANARY");
     assert!(!out.contains(crate::hostile::CANARY) && !out.contains("root:"), "{code} {out}");
     // The whole of a long output is printed.
     assert_eq!(run("for i in $(seq 1 3000); do echo line $i; done").1.lines().count(), 3000);
@@ -116,7 +117,8 @@ fn over_a_data_directory() {
 fn over_a_daemon_the_tree_is_kept_and_reads_are_reported() {
     let fixture = Fixture::lexical(TREE);
     let state = fixture.dir.path().join("state");
-    let daemon = Daemon::start(&fixture.data(), &["--embedder", "none", "--state", state.to_str().unwrap()]);
+    let daemon =
+        Daemon::start(&fixture.data(), &["--embedder", "none", "--state", state.to_str().unwrap()]);
     let (address, seen) = proxy(&daemon.address);
     let url = format!("http://{address}");
     let run = |command: &str| {
@@ -124,11 +126,17 @@ fn over_a_daemon_the_tree_is_kept_and_reads_are_reported() {
         (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
     };
     let took = || std::mem::take(&mut *seen.lock().unwrap());
-    assert_eq!(run("grep -rl nginx; ls /"), (0, "ports.md\nartifacts\nrunbooks\ntmp\n".into(), String::new()));
+    assert_eq!(
+        run("grep -rl nginx; ls /"),
+        (0, "ports.md\nartifacts\nrunbooks\ntmp\n".into(), String::new())
+    );
     assert_eq!(took(), ["GET /v1/fs/load 200", "POST /v1/fs/touched 200"]);
     assert_eq!(run("pwd").1, "/runbooks\n");
     assert_eq!(took(), ["GET /v1/fs/load 304"], "a repeat start is one conditional request");
-    assert_eq!(run("echo note > /artifacts/n.md && cat /artifacts/n.md && ls /artifacts").1, "note\nn.md\n");
+    assert_eq!(
+        run("echo note > /artifacts/n.md && cat /artifacts/n.md && ls /artifacts").1,
+        "note\nn.md\n"
+    );
     assert_eq!(daemon.json("/v1/fs/read?path=/artifacts/n.md")["content"], "note\n");
     assert_eq!(run("cat /artifacts/none.md").0, 1);
     assert_ne!(run("echo x > ports.md").0, 0);
@@ -165,7 +173,11 @@ fn at_a_terminal() {
     std::fs::create_dir_all(&home).unwrap();
     // script(1) gives the program a terminal; Python's pty would do, too.
     let mut child = Command::new("script")
-        .args(["-qec", &format!("{} --data {}", env!("CARGO_BIN_EXE_runbook-sh"), fixture.data().display()), "/dev/null"])
+        .args([
+            "-qec",
+            &format!("{} --data {}", env!("CARGO_BIN_EXE_runbook-sh"), fixture.data().display()),
+            "/dev/null",
+        ])
         .env("HOME", &home)
         .env("TERM", "xterm")
         .env_remove("XDG_STATE_HOME")
@@ -183,22 +195,26 @@ fn at_a_terminal() {
             if n == 0 {
                 break;
             }
-            log.lock().unwrap().push_str(&text(&buffer[..n]));
+            log.lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .push_str(&text(&buffer[..n]));
         }
     });
     let wait = |what: &str| {
         for _ in 0..200 {
-            if shown.lock().unwrap().contains(what) {
+            if shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner).contains(what) {
                 return;
             }
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
-        panic!("no {what:?} in {}", shown.lock().unwrap());
+        let shown = shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        panic!("no {what:?} in {shown}");
     };
     wait("/runbooks $ ");
-    input.write_all(b"cd depl\t && pwd && head -n 1 stag\t\r").unwrap();
-    wait("/runbooks/deploy\r\n# Staging");
+    input.write_all(b"cd depl\t\r").unwrap();
     wait("/runbooks/deploy $ ");
+    input.write_all(b"head -n 1 stag\t\r").unwrap();
+    wait("# Staging\r\n");
     input.write_all(b"grep -c zzz staging.md\r").unwrap();
     wait("0\r\n");
     input.write_all(b"exit\r").unwrap();
@@ -206,6 +222,7 @@ fn at_a_terminal() {
     drop(input);
     reader.join().unwrap();
     assert_eq!(status.code(), Some(1), "that of the last command: {}", shown.lock().unwrap());
-    let history = std::fs::read_to_string(home.join(".local/state/runbook-ask/sh-history")).unwrap();
+    let history =
+        std::fs::read_to_string(home.join(".local/state/runbook-ask/sh-history")).unwrap();
     assert!(history.contains("grep -c zzz staging.md"), "{history}");
 }

@@ -21,9 +21,10 @@ struct Server {
 
 impl Server {
     fn start(command: &mut Command, port: u16) -> Self {
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap_or_else(|e| {
-            panic!("cannot start {command:?}: {e}; deploy/setup --with-tests installs it")
-        });
+        let child =
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap_or_else(|e| {
+                panic!("cannot start {command:?}: {e}; deploy/setup --with-tests installs it")
+            });
         let mut server = Self { child, port };
         let started = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
@@ -52,7 +53,16 @@ fn free_port() -> u16 {
 fn redis() -> Server {
     let port = free_port();
     let mut command = Command::new("redis-server");
-    command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
+    command.args([
+        "--port",
+        &port.to_string(),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+    ]);
     Server::start(&mut command, port)
 }
 
@@ -138,6 +148,7 @@ fn artifacts_in_s3_keep_every_version() {
     let server = s3();
     let key = fixture.dir.path().join("s3-key");
     std::fs::write(&key, "any key does\n").unwrap();
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let bucket = reqwest::blocking::Client::new();
     let made = bucket.put(format!("http://127.0.0.1:{}/team", server.port)).send().unwrap();
     assert!(made.status().is_success(), "{made:?}");

@@ -5,7 +5,9 @@ use runbook_query::service::{Options as ServiceOptions, Service};
 use runbook_query::snapshot::Repo;
 use runbook_query::tree::envelope::{Envelope, Source};
 use runbook_query::tree::limits::Limits;
-use runbook_query::tree::request::{Delete, Draw, Edit, Find, Grep, History, Load, Ls, Read, Syntax, Write};
+use runbook_query::tree::request::{
+    Delete, Draw, Edit, Find, Grep, History, Load, Ls, Read, Syntax, Write,
+};
 use runbook_query::tree::router::{Evidence, Options, Tree, View};
 use runbook_query::tree::setup::{self, Settings};
 use runbook_shared::locate::Places;
@@ -102,7 +104,12 @@ fn listing_drawing_and_finding() {
         "/runbooks/deploy/staging.md\n"
     );
     assert_eq!(
-        find(Find { kind: Some("dir".into()), path: Some("/".into()), depth: Some(1), ..Find::default() }),
+        find(Find {
+            kind: Some("dir".into()),
+            path: Some("/".into()),
+            depth: Some(1),
+            ..Find::default()
+        }),
         "/\n/artifacts\n/runbooks\n/tmp\n"
     );
     let loaded = view.load(&Load::default());
@@ -118,10 +125,21 @@ fn listing_drawing_and_finding() {
 fn only_writable_mounts_are_written_and_artifacts_keep_every_version() {
     let fixture = Fixture::lexical(TREE);
     let view = view(&fixture, Limits::default(), &Arc::default());
-    for path in ["/runbooks/new.md", "/runbooks/ports.md", "/new.md", "/etc/passwd", "/", "/runbooks", "/tmp"] {
+    for path in [
+        "/runbooks/new.md",
+        "/runbooks/ports.md",
+        "/new.md",
+        "/etc/passwd",
+        "/",
+        "/runbooks",
+        "/tmp",
+    ] {
         assert_eq!(code(&write(&view, path, "x")), "read_only", "{path}");
     }
-    assert_eq!(code(&view.delete(&Delete { path: "ports.md".into(), recursive: true })), "read_only");
+    assert_eq!(
+        code(&view.delete(&Delete { path: "ports.md".into(), recursive: true })),
+        "read_only"
+    );
     let edit = Edit { path: "ports.md".into(), old: "nginx".into(), new: "x".into(), all: false };
     assert_eq!(code(&view.edit(&edit)), "read_only");
 
@@ -169,13 +187,15 @@ fn a_long_result_goes_to_the_overflow() {
     let overflow = found.overflow.unwrap();
     assert!(overflow.path.starts_with("/tmp/overflow/"), "{overflow:?}");
     assert_eq!(overflow.lines, 4000);
-    assert!(found.content.starts_with("/runbooks/big.md:4:line 1 of the log\n"));
+    assert!(found.content.starts_with("/runbooks/big.md:3:line 1 of the log\n"));
     assert!(found.content.ends_with("line 4000 of the log\n"));
-    assert!(found.content.contains("characters left out") && found.content.contains(&overflow.path));
+    assert!(
+        found.content.contains("characters left out") && found.content.contains(&overflow.path)
+    );
     let rest = read(&view, &overflow.path, Some("2000-2001"));
     assert_eq!(
         rest.content,
-        "/runbooks/big.md:2003:line 2000 of the log\n/runbooks/big.md:2004:line 2001 of the log\n"
+        "/runbooks/big.md:2002:line 2000 of the log\n/runbooks/big.md:2003:line 2001 of the log\n"
     );
     // A file that is read as a whole is where it is already.
     let whole = read(&view, "big.md", None);
@@ -209,14 +229,18 @@ fn a_mount_that_does_not_work_is_an_error_of_its_own_paths_alone() {
     assert!(read(&view, "/runbooks/ports.md", None).is_ok());
     let broken = view.ls(&Ls { path: Some("/repo/infra".into()) });
     assert_eq!(code(&broken), "unavailable");
-    let all = view.grep(&Grep { pattern: "nginx".into(), path: Some("/".into()), ..Grep::default() });
+    let all =
+        view.grep(&Grep { pattern: "nginx".into(), path: Some("/".into()), ..Grep::default() });
     assert!(all.content.contains("/runbooks/ports.md:3:nginx"), "{all:?}");
     let error = all.error.unwrap();
     assert!(error.message.contains("/repo/infra"), "{error:?}");
     assert!(!error.message.contains(&*other.to_string_lossy()), "no path of the machine");
     let shell = runbook_query::shell::run(
         &view,
-        &runbook_query::shell::Request { command: "grep -r nginx / 2>/dev/null".into(), ..Default::default() },
+        &runbook_query::shell::Request {
+            command: "grep -r nginx / 2>/dev/null".into(),
+            ..Default::default()
+        },
     );
     assert_eq!(shell.exit_code, Some(2));
     assert!(shell.content.contains("/runbooks/ports.md:nginx opens"), "{shell:?}");
@@ -225,7 +249,8 @@ fn a_mount_that_does_not_work_is_an_error_of_its_own_paths_alone() {
     ingest(&fixture.source().display().to_string(), &other, Some("none"));
     service.refresh();
     let view = service.view(None).unwrap();
-    let all = view.grep(&Grep { pattern: "nginx".into(), path: Some("/".into()), ..Grep::default() });
+    let all =
+        view.grep(&Grep { pattern: "nginx".into(), path: Some("/".into()), ..Grep::default() });
     assert!(all.is_ok() && all.content.contains("/repo/infra/ports.md:3:nginx"), "{all:?}");
     assert_eq!(all.sources[0].repo.as_deref(), Some("infra"));
     assert_eq!(all.sources[1].repo.as_deref(), Some("main"));
@@ -243,7 +268,8 @@ fn bounds_are_kept_and_said() {
     let long = view.grep(&Grep { pattern: "x".repeat(21), ..Grep::default() });
     assert_eq!(code(&long), "bad_pattern");
     for pattern in ["((a{100}){100}){100}", "(?:\\w{1000}){1000}"] {
-        let heavy = view.grep(&Grep { pattern: pattern.into(), syntax: Syntax::Rust, ..Grep::default() });
+        let heavy =
+            view.grep(&Grep { pattern: pattern.into(), syntax: Syntax::Rust, ..Grep::default() });
         assert_eq!(code(&heavy), "bad_pattern", "{pattern}");
     }
     assert_eq!(code(&write(&view, "/tmp/x", "01234567890")), "too_large");
