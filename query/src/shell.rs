@@ -266,8 +266,8 @@ fn refuse(notes: &Notes, mut event: ToolResult) -> HookAction<ToolResult> {
         event.stdout = String::new();
         event.exit_code = 2;
     }
-    // xargs has one exit code for all that fails beneath it.
-    if event.name == "xargs" && (1..=125).contains(&event.exit_code) {
+    // xargs has one exit code for all that fails beneath it; 1 is its own.
+    if event.name == "xargs" && (2..=125).contains(&event.exit_code) {
         event.exit_code = 123;
     }
     HookAction::Continue(event)

@@ -88,11 +88,7 @@ impl Line {
             "-c" | "count" => printing.show = Show::Count,
             "-l" | "files-with-matches" => printing.show = Show::Files,
             "-L" | "files-without-match" => printing.show = Show::FilesWithout,
-            "-o" | "only-matching" => {
-                if printing.show == Show::Lines {
-                    printing.show = Show::Parts;
-                }
-            }
+            "-o" | "only-matching" if printing.show == Show::Lines => printing.show = Show::Parts,
             "-r" | "-R" | "recursive" | "dereference-recursive" => self.recursive = true,
             "-w" | "word-regexp" => self.spec.word = true,
             "-x" | "line-regexp" => self.spec.line = true,

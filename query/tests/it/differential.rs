@@ -101,6 +101,7 @@ fn first_difference(real: &str, ours: &str) -> String {
 }
 
 /// Combinations of flags and patterns for grep: well over a hundred.
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn greps() -> Vec<String> {
     let mut commands = Vec::new();
     let patterns = [
@@ -287,6 +288,7 @@ fn find_and_ls_print_what_gnu_prints() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn text_tools_print_what_gnu_prints() {
     let pair = Pair::sample();
     let mut commands = Vec::new();
@@ -421,7 +423,8 @@ fn text_tools_print_what_gnu_prints() {
         "test -e nothing || echo none",
         "[[ abc == a* ]] && echo m",
         "diff ports.md ports.md",
-        "diff <(printf 'a\\nb\\nc\\n') <(printf 'a\\nx\\nc\\n')", "diff -q ports.md hosts.md",
+        "diff <(printf 'a\\nb\\nc\\n') <(printf 'a\\nx\\nc\\n')",
+        "diff -q ports.md hosts.md",
         "wc -l *.md",
         "wc network/*.md | tail -n 1",
         "head -n 2 ports.md hosts.md",
@@ -468,6 +471,7 @@ fn text_tools_print_what_gnu_prints() {
 /// Trees beside the checkout, where evals/shared-checks has made generations of them: RUNBOOK_TREES names
 /// data directories, separated by `:`.
 #[test]
+#[expect(clippy::print_stdout, reason = "the figure that shared-checks shows")]
 fn trees_beside_the_checkout() {
     let Some(trees) = std::env::var_os("RUNBOOK_TREES") else { return };
     for data in std::env::split_paths(&trees) {

@@ -168,6 +168,7 @@ fn the_shell_over_http() {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "the figure of docs/measurements.md")]
 fn commands_take_milliseconds() {
     let dir = tempfile::tempdir().unwrap();
     let sample = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../runbooks-sample");
