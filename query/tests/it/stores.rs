@@ -148,6 +148,7 @@ fn artifacts_in_s3_keep_every_version() {
     let server = s3();
     let key = fixture.dir.path().join("s3-key");
     std::fs::write(&key, "any key does\n").unwrap();
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let bucket = reqwest::blocking::Client::new();
     let made = bucket.put(format!("http://127.0.0.1:{}/team", server.port)).send().unwrap();
     assert!(made.status().is_success(), "{made:?}");

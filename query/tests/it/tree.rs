@@ -187,7 +187,7 @@ fn a_long_result_goes_to_the_overflow() {
     let overflow = found.overflow.unwrap();
     assert!(overflow.path.starts_with("/tmp/overflow/"), "{overflow:?}");
     assert_eq!(overflow.lines, 4000);
-    assert!(found.content.starts_with("/runbooks/big.md:4:line 1 of the log\n"));
+    assert!(found.content.starts_with("/runbooks/big.md:3:line 1 of the log\n"));
     assert!(found.content.ends_with("line 4000 of the log\n"));
     assert!(
         found.content.contains("characters left out") && found.content.contains(&overflow.path)
@@ -195,7 +195,7 @@ fn a_long_result_goes_to_the_overflow() {
     let rest = read(&view, &overflow.path, Some("2000-2001"));
     assert_eq!(
         rest.content,
-        "/runbooks/big.md:2003:line 2000 of the log\n/runbooks/big.md:2004:line 2001 of the log\n"
+        "/runbooks/big.md:2002:line 2000 of the log\n/runbooks/big.md:2003:line 2001 of the log\n"
     );
     // A file that is read as a whole is where it is already.
     let whole = read(&view, "big.md", None);
