@@ -15,6 +15,7 @@ pub mod program;
 pub mod prompt;
 pub mod remote;
 pub mod rg;
+pub mod tree;
 pub mod wc;
 
 use crate::tree::envelope::{Envelope, Failure};
@@ -213,6 +214,7 @@ fn bash(view: &View, notes: &Arc<Notes>, cwd: &str) -> Bash {
         .command_resolver(Arc::new(Missing { notes: Arc::clone(notes) }))
         .builtin("help", Box::new(help::Help))
         .builtin("ls", Box::new(ls::Ls { view: view.clone(), notes: Arc::clone(notes) }))
+        .builtin("tree", Box::new(tree::Tree { view: view.clone(), notes: Arc::clone(notes) }))
         .builtin("wc", Box::new(wc::Wc { view: view.clone(), notes: Arc::clone(notes) }))
         .builtin("rg", Box::new(rg::Rg { view: view.clone(), notes: Arc::clone(notes) }));
     for name in ["grep", "egrep", "fgrep"] {

@@ -248,10 +248,7 @@ impl Grep {
         if totals.matched == 0 && out.is_empty() && !line.quiet && !only_stdin && !troubled {
             let _ = writeln!(stderr, "grep: no match in {} files searched", totals.searched);
         }
-        let selected = match show {
-            Show::FilesWithout => !out.is_empty(),
-            _ => totals.matched > 0,
-        };
+        let selected = totals.matched > 0;
         let code = match (troubled, selected) {
             (_, true) if line.quiet => 0,
             (true, _) => 2,

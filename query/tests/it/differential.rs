@@ -4,10 +4,12 @@ use crate::support::ingest;
 use runbook_query::service::{Options, Service};
 use runbook_query::shell::Shell;
 use runbook_query::snapshot::Repo;
-use runbook_query::tree::router::View;
+use runbook_query::tree::limits::Limits;
+use runbook_query::tree::router::{Options as TreeOptions, Tree, View};
 use runbook_shared::locate::Places;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 /// A tree of documents, as files on disk and in a view.
@@ -39,7 +41,9 @@ impl Pair {
 
     fn of(data: &Path) -> Self {
         let docs = std::fs::canonicalize(data.join("current")).unwrap().join("docs");
-        let view = service(data).view(None).unwrap();
+        let limits = Limits { output_bytes: 512 << 20, wall_clock_s: 60.0, ..Limits::default() };
+        let tree = Arc::new(Tree::new(TreeOptions { limits, ..TreeOptions::default() }));
+        let view = service(data).with_tree(tree).view(None).unwrap();
         Self { _dir: None, docs, view }
     }
 
@@ -466,6 +470,31 @@ fn text_tools_print_what_gnu_prints() {
         commands.len(),
         differ.join("\n")
     );
+}
+
+#[test]
+fn tree_prints_what_tree_prints() {
+    let pair = Pair::sample();
+    let commands = [
+        "tree",
+        "tree network",
+        "tree -L 1",
+        "tree -d",
+        "tree -d -L 2",
+        "tree -fi network",
+        "tree -F",
+        "tree -P '*.mdx' --prune",
+        "tree -I 'network|database'",
+        "tree --noreport -L 1",
+        "tree network database",
+        "tree -a --dirsfirst",
+        "tree no-such",
+        "tree incidents/",
+        "tree -f deploy",
+    ]
+    .map(str::to_owned);
+    let differ = pair.compare(&commands, false);
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
 }
 
 /// Trees beside the checkout, where evals/shared-checks has made generations of them: RUNBOOK_TREES names

@@ -168,6 +168,37 @@ fn the_shell_over_http() {
 }
 
 #[test]
+fn the_checks_of_every_route_hold_here_too() {
+    // JL-11: another name for this server, or another site.
+    let fixture = Fixture::lexical(TREE);
+    let daemon = daemon(&fixture);
+    let own = format!("Host: {}\r\n", daemon.address);
+    for (headers, status) in [
+        ("Host: evil.example\r\n".to_owned(), 403),
+        (format!("Host: {}.evil.example\r\n", daemon.address), 403),
+        (format!("{own}{own}"), 400),
+        (String::new(), 400),
+        (format!("{own}Origin: https://evil.example\r\n"), 403),
+        (format!("{own}Origin: null\r\n"), 403),
+    ] {
+        for path in ["/v1/fs/ls", "/v1/fs/capabilities", "/v1/fs/read?path=ports.md"] {
+            let request = format!("GET {path} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n");
+            assert_eq!(daemon.send(&request).0, status, "{path} {headers}");
+        }
+        let body = r#"{"command": "ls"}"#;
+        let request = format!(
+            "POST /v1/shell HTTP/1.1\r\n{headers}Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        assert_eq!(daemon.send(&request).0, status, "{headers}");
+    }
+    let plain = format!(
+        "POST /v1/shell HTTP/1.1\r\n{own}Content-Type: text/plain\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
+    );
+    assert_eq!(daemon.send(&plain).0, 415);
+}
+
+#[test]
 #[expect(clippy::print_stdout, reason = "the figure of docs/measurements.md")]
 fn commands_take_milliseconds() {
     let dir = tempfile::tempdir().unwrap();

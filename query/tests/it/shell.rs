@@ -71,6 +71,26 @@ fn an_empty_grep_says_how_much_it_searched() {
 }
 
 #[test]
+fn binary_content_is_said() {
+    // JL-10: NUL bytes must not make text look empty.
+    let fixture = Fixture::lexical(TREE);
+    let view = view(&fixture);
+    let command = "printf 'alpha\\0beta\\nmarker here\\n' > /tmp/b; grep marker /tmp/b 2>/dev/null";
+    let envelope = run(&view, command);
+    assert_eq!((envelope.exit_code, envelope.content.as_str()), (Some(0), ""));
+    assert!(envelope.stderr.contains("/tmp/b: binary file matches"), "{envelope:?}");
+    assert_eq!(envelope.error.unwrap().code, "binary_file");
+    assert_eq!(run(&view, "grep -a marker /tmp/b").content, "marker here\n");
+    assert!(run(&view, "rg marker /tmp/b").content.contains("binary file matches"));
+    let read = view
+        .read(&runbook_query::tree::request::Read { path: "/tmp/b".into(), ..Default::default() });
+    assert!(
+        read.content.contains("alpha\u{2400}beta") && read.stderr.contains("binary"),
+        "{read:?}"
+    );
+}
+
+#[test]
 fn what_is_read_or_matched_is_a_source() {
     let fixture = Fixture::lexical(TREE);
     let view = view(&fixture);
