@@ -497,6 +497,58 @@ fn tree_prints_what_tree_prints() {
     assert!(differ.is_empty(), "{}", differ.join("\n"));
 }
 
+#[test]
+fn rg_prints_what_ripgrep_prints() {
+    let pair = Pair::sample();
+    let commands = [
+        "rg nginx",
+        "rg -n nginx",
+        "rg -i NGINX network",
+        "rg -l nginx",
+        "rg -c nginx",
+        "rg --files-without-match nginx",
+        "rg -w db",
+        "rg -o '[0-9]+\\.[0-9]+'",
+        "rg -F 'a.b'",
+        "rg -v . ports.md",
+        "rg -x '# Ports'",
+        "rg nginx ports.md",
+        "rg -n nginx ports.md hosts.md",
+        "rg -A1 -B1 -n nginx network",
+        "rg -C1 nginx ports.md",
+        "rg -g '*.mdx' .",
+        "rg -g '!*.md' -l .",
+        "rg -t md -l nginx",
+        "rg -e nginx -e redis -l",
+        "rg -S nginx -c",
+        "rg -S Nginx -c",
+        "rg -m1 nginx",
+        "rg --files",
+        "rg --files network",
+        "rg zzzz",
+        "rg -q nginx",
+        "rg -I nginx network",
+        "rg -H nginx ports.md",
+        "rg '\\bapp\\d\\b' -o",
+        "rg --no-heading -N nginx network/",
+        "rg -l nginx ./network",
+        "rg --column nginx ports.md",
+        "cat ports.md | rg nginx",
+        "rg -uu -l nginx",
+        "rg -l --sort path nginx",
+        "rg nginx no-such-file",
+    ]
+    .map(str::to_owned);
+    let differ = pair.compare(&commands, true);
+    assert!(
+        differ.is_empty(),
+        "{} of {} differ\n{}",
+        differ.len(),
+        commands.len(),
+        differ.join("\n")
+    );
+}
+
 /// Trees beside the checkout, where evals/shared-checks has made generations of them: RUNBOOK_TREES names
 /// data directories, separated by `:`.
 #[test]

@@ -6,8 +6,13 @@ pub(crate) const CANARY: &str = "canary-5f2c91";
 
 /// Words that stand in files of every machine, or name what lies outside the tree.
 pub(crate) fn machine_words(data: &std::path::Path) -> Vec<String> {
-    let mut words =
-        vec![CANARY.to_owned(), "root:x:0".into(), "/bin/bash".into(), "/usr/sbin/nologin".into()];
+    let mut words = vec![
+        CANARY.to_owned(),
+        "root:x:0".into(),
+        "/bin/bash".into(),
+        "/usr/sbin/nologin".into(),
+        "CARGO_MANIFEST_DIR".into(),
+    ];
     for place in [data.to_owned(), std::env::current_dir().unwrap_or_default()] {
         words.push(place.display().to_string());
     }
