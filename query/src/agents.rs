@@ -12,14 +12,16 @@ pub const INDEX_BYTES_MAX: usize = 8 * 1024;
 /// Directories that the instructions name.
 const DIRECTORIES_NAMED: usize = 12;
 
+/// One way to write the tree down.
+type Form = fn(&[Arc<Corpus>]) -> String;
+
 /// The tree in at most [`INDEX_BYTES_MAX`] bytes: every page with its title where that fits, else the
 /// pages' names by directory, else the directories with the number of their pages.
 #[must_use]
 pub fn index(snapshot: &Snapshot) -> String {
     let corpora = snapshot.corpora();
-    let forms: [fn(&[Arc<Corpus>]) -> String; 4] = [titled, named, counted, counted_at_top];
     let mut text = String::new();
-    for form in forms {
+    for form in [titled, named, counted, counted_at_top] as [Form; 4] {
         text = format!("{}{}", head(snapshot), form(&corpora));
         if text.len() <= INDEX_BYTES_MAX {
             return text;

@@ -104,11 +104,11 @@ struct AskArgs {
 pub fn main(cli: Cli) -> u8 {
     match cli.command {
         Command::Serve { common, serve } => {
-            runbook_shared::telemetry::init("info");
+            runbook_shared::telemetry::init("info,rmcp=error");
             serve_command(common, serve)
         }
         Command::Mcp { common, state } => {
-            runbook_shared::telemetry::init("warn");
+            runbook_shared::telemetry::init("warn,rmcp=error");
             mcp_command(common, ServeArgs { state, ..ServeArgs::default() })
         }
         Command::Usage { usage } => usage_command(&usage),

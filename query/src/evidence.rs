@@ -76,6 +76,8 @@ struct Seen {
 struct Entry {
     seen: Seen,
     at: Instant,
+    /// Used more than once: whoever asks once without naming a session does not push out one that goes on.
+    goes_on: bool,
 }
 
 /// The sources of all sessions.
@@ -167,16 +169,22 @@ fn entry<'s>(
     if !sessions.contains_key(session) && sessions.len() >= SESSIONS_MAX {
         sessions.retain(|_, e| e.is_fresh(now));
         if sessions.len() >= SESSIONS_MAX
-            && let Some(oldest) = sessions.iter().min_by_key(|(_, e)| e.at).map(|(n, _)| n.clone())
+            && let Some(oldest) =
+                sessions.iter().min_by_key(|(_, e)| (e.goes_on, e.at)).map(|(n, _)| n.clone())
         {
             sessions.remove(&oldest);
         }
     }
-    let entry = sessions
-        .entry(session.to_owned())
-        .or_insert_with(|| Entry { seen: Seen::default(), at: now });
+    let known = sessions.contains_key(session);
+    let entry = sessions.entry(session.to_owned()).or_insert_with(|| Entry {
+        seen: Seen::default(),
+        at: now,
+        goes_on: false,
+    });
+    entry.goes_on |= known;
     if !entry.is_fresh(now) {
         entry.seen = Seen::default();
+        entry.goes_on = false;
     }
     entry.at = now;
     entry
@@ -235,7 +243,11 @@ mod tests {
             store.looked_at_files(&format!("s{n}"), at(n + 1));
         }
         assert_eq!(store.len(), SESSIONS_MAX);
-        assert!(store.sources("read", at(9)).is_empty());
+        assert_eq!(
+            store.sources("read", at(9)).len(),
+            SOURCES_MAX,
+            "it went on, the others did not"
+        );
         assert!(store.has_looked_at_files("s100", at(2000)));
         assert!(!store.has_looked_at_files("s1", at(2000)));
     }

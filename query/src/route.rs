@@ -7,6 +7,7 @@
 pub mod lookup;
 
 use serde::Deserialize;
+use serde_json::json;
 
 /// For whom a search has to wait until the session has looked at the files: `[agents] files_first`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -57,20 +58,23 @@ impl FilesFirst {
     }
 }
 
-/// What a steered search is told, and what to do next: a grep for the rarest word of the search, where
-/// it has one, and a listing.
+/// What a steered search is told, and what to do next in the same session: a grep for the rarest word of
+/// the search, where it has one, and a listing.
 #[must_use]
-pub fn steering_note(question: &str, via: Via) -> (String, Vec<String>) {
+pub fn steering_note(question: &str, via: Via, session: &str) -> (String, Vec<String>) {
     let word = lookup::rarest_word(question);
     let next = match via {
         Via::Mcp => {
-            let grep =
-                word.map(|w| format!("grep {{\"pattern\": \"{w}\", \"path\": \"/runbooks\"}}"));
-            grep.into_iter().chain(["list {\"path\": \"/runbooks\"}".to_owned()]).collect()
+            let grep = word.map(|w| {
+                format!("grep {}", json!({"pattern": w, "path": "/runbooks", "session": session}))
+            });
+            let list = format!("list {}", json!({"path": "/runbooks", "session": session}));
+            grep.into_iter().chain([list]).collect()
         }
         Via::Http | Via::Cli => {
-            let grep = word.map(|w| format!("GET /v1/fs/grep?pattern={w}&path=/runbooks"));
-            grep.into_iter().chain(["GET /v1/fs/tree?path=/runbooks".to_owned()]).collect()
+            let of = format!("path=/runbooks&session={session}");
+            let grep = word.map(|w| format!("GET /v1/fs/grep?pattern={w}&{of}"));
+            grep.into_iter().chain([format!("GET /v1/fs/tree?{of}")]).collect()
         }
     };
     let note = "not searched: this session has not looked at the files yet. List or grep them first, which \
@@ -98,11 +102,11 @@ mod tests {
         ] {
             assert_eq!(policy.steers(via, looked), steered, "{policy:?} {via:?} {looked}");
         }
-        let (note, next) = steering_note("how do I raise max_connections", Via::Mcp);
+        let (note, next) = steering_note("how do I raise max_connections", Via::Mcp, "s1");
         assert!(
             note.starts_with("not searched") && next[0].contains("max_connections"),
             "{next:?}"
         );
-        assert_eq!(steering_note("??", Via::Http).1.len(), 1);
+        assert_eq!(steering_note("??", Via::Http, "s1").1.len(), 1);
     }
 }

@@ -8,12 +8,15 @@ pub mod commands;
 pub mod files;
 pub mod grep;
 pub mod help;
+pub mod ls;
 pub mod notes;
 pub mod options;
 pub mod program;
 pub mod prompt;
 pub mod remote;
 pub mod rg;
+pub mod tree;
+pub mod wc;
 
 use crate::tree::envelope::{Envelope, Failure};
 use crate::tree::error::TreeError;
@@ -109,6 +112,7 @@ impl Shell {
         }
         self.view.restart();
         let within = limits.wall_clock() + std::time::Duration::from_secs(1);
+        self.note_paths(command);
         let (bash, runtime) = (&mut self.bash, &self.runtime);
         let result =
             runtime.block_on(async { tokio::time::timeout(within, bash.exec(command)).await });
@@ -133,6 +137,22 @@ impl Shell {
         }
         envelope.error = failures.into_iter().next();
         envelope
+    }
+}
+
+impl Shell {
+    /// A command that is named by its path is not there: said even behind `2>/dev/null`.
+    fn note_paths(&self, command: &str) {
+        let Ok(analysis) = self.bash.analyze(command) else { return };
+        for name in analysis.command_names() {
+            if name.contains('/') && !analysis.functions.iter().any(|f| f == name) {
+                self.notes.fail(
+                    "unsupported_command",
+                    format!("{}: command not found", path::shown(name)),
+                    "commands have no path here; `help` lists them".into(),
+                );
+            }
+        }
     }
 }
 
@@ -182,6 +202,7 @@ fn bash(view: &View, notes: &Arc<Notes>, cwd: &str) -> Bash {
         .hostname("runbooks")
         .env("HOME", HOME)
         .env("PATH", "")
+        .env("SHELL", "runbook-sh")
         .cwd(PathBuf::from(cwd))
         .shell_features(ShellFeatures::all().script_execution(false))
         .builtin_filter(|name| commands::find(name).is_some_and(|c| c.by != By::Us))
@@ -192,10 +213,13 @@ fn bash(view: &View, notes: &Arc<Notes>, cwd: &str) -> Bash {
         .after_tool(Box::new(move |event| refuse(&after, event)))
         .command_resolver(Arc::new(Missing { notes: Arc::clone(notes) }))
         .builtin("help", Box::new(help::Help))
+        .builtin("ls", Box::new(ls::Ls { view: view.clone(), notes: Arc::clone(notes) }))
+        .builtin("tree", Box::new(tree::Tree { view: view.clone(), notes: Arc::clone(notes) }))
+        .builtin("wc", Box::new(wc::Wc { view: view.clone(), notes: Arc::clone(notes) }))
         .builtin("rg", Box::new(rg::Rg { view: view.clone(), notes: Arc::clone(notes) }));
     for name in ["grep", "egrep", "fgrep"] {
         let grep = grep::Grep { name, view: view.clone(), notes: Arc::clone(notes) };
-        builder = builder.builtin(name, Box::new(grep));
+        builder = builder.command(name, grep);
     }
     builder.build()
 }
@@ -219,6 +243,13 @@ fn limits(view: &View) -> ExecutionLimits {
 /// Before a command of the virtual bash runs: an option that is not supported is refused. The command then
 /// runs as `--help`, whose output [`refuse`] drops, since a hook can set an exit code only afterwards.
 fn check_options(notes: &Notes, mut event: ToolEvent) -> HookAction<ToolEvent> {
+    if matches!(event.name.as_str(), "bash" | "sh" | "exec" | "source" | ".") {
+        notes.fail(
+            "unsupported_command",
+            format!("{}: command not found", event.name),
+            "commands are written here as they are; there are no scripts to run".into(),
+        );
+    }
     let Some(command) = commands::find(&event.name) else { return HookAction::Continue(event) };
     if let Err(unknown) = commands::check(command, &event.args) {
         let message = format!("{}: {} {}", event.name, unknown.option, unknown.why);
@@ -236,6 +267,10 @@ fn refuse(notes: &Notes, mut event: ToolResult) -> HookAction<ToolResult> {
         held.refused = None;
         event.stdout = String::new();
         event.exit_code = 2;
+    }
+    // xargs has one exit code for all that fails beneath it; 1 is its own.
+    if event.name == "xargs" && (2..=125).contains(&event.exit_code) {
+        event.exit_code = 123;
     }
     HookAction::Continue(event)
 }

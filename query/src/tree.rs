@@ -17,6 +17,7 @@ pub mod limits;
 pub mod operations;
 pub mod overflow;
 pub mod path;
+pub mod permits;
 pub mod request;
 pub mod router;
 pub mod search;

@@ -107,8 +107,11 @@ fn pieces(word: &str) -> Vec<&str> {
     }
     if let Some((_, rest)) = word.split_once("://") {
         out.push(rest);
+        out.push(word.split(['?', '#']).next().unwrap_or(word));
         out.push(rest.split(['/', ':', '?', '#']).next().unwrap_or(rest));
-        out.push(rest.split(['/', '?', '#']).next().unwrap_or(rest));
+        let place = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+        out.push(place);
+        out.extend(place.split(':'));
     }
     if word.contains('/') {
         for (at, _) in word.match_indices('/').filter(|(at, _)| *at > 0) {

@@ -5,7 +5,7 @@
 //! a flag in one line with its command, and a number beside something else that the sentence says.
 //! No clock, no files: the same sources and answer give the same result.
 
-use super::atoms::Atoms;
+use super::atoms::{Atoms, without_thousands};
 use super::claims::{self, Claim, Command, Token};
 use super::kinds::{self, Kind};
 use super::{How, Source, quote};
@@ -14,6 +14,7 @@ use crate::reply::{Citation, I_DO_NOT_KNOW};
 use runbook_shared::retrieval::corpus::Corpus;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// What the guard says of an answer.
@@ -81,8 +82,43 @@ const PROSE_WEIGHT: f32 = 0.5;
 struct Piece<'a> {
     corpus: &'a Corpus,
     number: u32,
+    places: String,
     how: How,
-    atoms: Atoms,
+    /// All that may be looked up, in lower case.
+    text: String,
+    words: OnceCell<Atoms>,
+}
+
+impl Piece<'_> {
+    /// The words, read when they are first needed: of many pages, few hold anything of an answer.
+    fn atoms(&self) -> &Atoms {
+        self.words.get_or_init(|| Atoms::of(self.texts()))
+    }
+
+    fn texts(&self) -> Vec<&str> {
+        let (chunk, section) = self.corpus.generation.section(self.number);
+        let mut texts = vec![chunk.section_text(section), &chunk.title, &self.places];
+        texts.extend(section.heading_path.iter().map(String::as_str));
+        texts
+    }
+
+    fn holds(&self, word: &str) -> bool {
+        self.may_hold(word) && holds_word(self.atoms(), word)
+    }
+
+    /// Whether a word can stand in it at all.
+    fn may_hold(&self, word: &str) -> bool {
+        self.text.contains(&needle(word))
+    }
+}
+
+/// The longest run of letters and digits in a word, in lower case: where it is not, the word is not. Of a
+/// number only its digits, since its unit may be written in another way.
+fn needle(word: &str) -> String {
+    let runs = word.split(|c: char| !c.is_alphanumeric());
+    let run = runs.max_by_key(|r| r.len()).unwrap_or("");
+    let digits = run.len() - run.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    if digits > 0 { run[..digits].to_owned() } else { run.to_lowercase() }
 }
 
 /// Something that an answer says, and the pieces that hold it.
@@ -164,17 +200,17 @@ fn pieces<'a>(corpora: &'a [Arc<Corpus>], sources: &[Source]) -> Vec<Piece<'a>> 
             continue;
         }
         for number in generation.scope(&source.path) {
-            let (chunk, section) = generation.section(number);
+            let (chunk, _) = generation.section(number);
             let places = format!(
                 "{0} /runbooks/{0} /repo/{1}/{0} {2}",
                 chunk.path,
                 corpus.repo,
                 chunk.path.rsplit('/').next().unwrap_or("")
             );
-            let trail = section.heading_path.iter().map(String::as_str);
-            let texts = [chunk.section_text(section), &chunk.title, &places];
-            let atoms = Atoms::of(texts.into_iter().chain(trail));
-            pieces.push(Piece { corpus, number, how: source.how, atoms });
+            let (text, words) = (String::new(), OnceCell::new());
+            let mut piece = Piece { corpus, number, places, how: source.how, text, words };
+            piece.text = without_thousands(&kinds::plain(&piece.texts().join("\n"))).to_lowercase();
+            pieces.push(piece);
         }
     }
     pieces
@@ -198,7 +234,9 @@ impl Guard<'_> {
             around.extend(self.command(command));
         }
         for token in exact {
-            let at = self.holding(|a| a.holds(&token.text, any_case(token)) || in_parts(a, token));
+            let at = self.holding(&token.text, |a| {
+                a.holds(&token.text, any_case(token)) || in_parts(a, token)
+            });
             named |= !at.is_empty();
             around.extend(at.iter().copied());
             self.token(token, at, Reason::NotInSources);
@@ -206,7 +244,8 @@ impl Guard<'_> {
         let numbers: Vec<&Token> =
             claim.tokens.iter().filter(|t| matches!(t.kind, Kind::Number | Kind::Port)).collect();
         for token in numbers {
-            let all = self.holding(|a| match &token.measure {
+            let number = token.measure.as_ref().map_or(&token.text, |m| &m.0);
+            let all = self.holding(number, |a| match &token.measure {
                 Some((number, unit)) => a.holds_measure(number, unit) || a.holds(&token.text, true),
                 None => a.holds(&token.text, true),
             });
@@ -215,7 +254,7 @@ impl Guard<'_> {
             let said: Vec<String> =
                 claim.stems.iter().filter(|s| *s != own && **s != token.text).cloned().collect();
             let near = |at: &usize| {
-                let shared = self.pieces[*at].atoms.shared(&said);
+                let shared = self.pieces[*at].atoms().shared(&said);
                 (named && around.contains(at)) || said.len() < 2 || shared * 2 > said.len()
             };
             let kept: Vec<usize> = all.into_iter().filter(near).collect();
@@ -224,8 +263,9 @@ impl Guard<'_> {
         }
     }
 
-    fn holding(&self, holds: impl Fn(&Atoms) -> bool) -> Vec<usize> {
-        (0..self.pieces.len()).filter(|at| holds(&self.pieces[*at].atoms)).collect()
+    fn holding(&self, word: &str, holds: impl Fn(&Atoms) -> bool) -> Vec<usize> {
+        let may = |at: &usize| self.pieces[*at].may_hold(word) && holds(self.pieces[*at].atoms());
+        (0..self.pieces.len()).filter(may).collect()
     }
 
     fn token(&mut self, token: &Token, pieces: Vec<usize>, reason: Reason) {
@@ -241,21 +281,19 @@ impl Guard<'_> {
 
     /// Checks a command line and returns the pieces that hold all of it.
     fn command(&mut self, command: &Command) -> Vec<usize> {
-        let missing = |at: usize| {
-            command.words.iter().filter(|w| !holds_word(&self.pieces[at].atoms, w)).count()
-        };
+        let missing =
+            |at: usize| command.words.iter().filter(|w| !self.pieces[at].holds(w)).count();
         let counts: Vec<usize> = (0..self.pieces.len()).map(missing).collect();
         let least = counts.iter().copied().min().unwrap_or(command.words.len());
         let best: Vec<usize> = (0..counts.len()).filter(|at| counts[*at] == least).collect();
         if least > 0 {
-            let lacks =
-                |w: &&String| best.first().is_none_or(|at| !holds_word(&self.pieces[*at].atoms, w));
+            let lacks = |w: &&String| best.first().is_none_or(|at| !self.pieces[*at].holds(w));
             let unsupported: Vec<Unsupported> = command
                 .words
                 .iter()
                 .filter(lacks)
                 .map(|w| {
-                    let anywhere = self.pieces.iter().any(|p| holds_word(&p.atoms, w));
+                    let anywhere = self.pieces.iter().any(|p| p.holds(w));
                     let reason = if anywhere { Reason::NotTogether } else { Reason::NotInSources };
                     unsupported_word(w, reason)
                 })
@@ -339,7 +377,7 @@ fn by_words(pieces: &[Piece<'_>], held: &[Held], stems: &[String], k: usize) -> 
     let prose: FxHashMap<usize, f32> = of_piece
         .keys()
         .map(|at| {
-            let shared = pieces[*at].atoms.shared(stems) as f32 / stems.len().max(1) as f32;
+            let shared = pieces[*at].atoms().shared(stems) as f32 / stems.len().max(1) as f32;
             (*at, PROSE_WEIGHT * shared + 0.01 * f32::from(pieces[*at].how as u8))
         })
         .collect();
@@ -372,7 +410,7 @@ fn by_prose(pieces: &[Piece<'_>], stems: &[String], k: usize) -> Vec<(usize, f32
     let mut open: Vec<String> = stems.to_vec();
     let mut chosen: Vec<(usize, f32)> = Vec::new();
     while chosen.len() < k && !open.is_empty() {
-        let shared = |at: &usize| pieces[*at].atoms.shared(&open);
+        let shared = |at: &usize| pieces[*at].atoms().shared(&open);
         let Some(best) = (0..pieces.len()).max_by(|a, b| shared(a).cmp(&shared(b)).then(b.cmp(a)))
         else {
             break;
@@ -383,7 +421,7 @@ fn by_prose(pieces: &[Piece<'_>], stems: &[String], k: usize) -> Vec<(usize, f32
             break;
         }
         chosen.push((best, gained as f32));
-        open.retain(|s| pieces[best].atoms.shared(std::slice::from_ref(s)) == 0);
+        open.retain(|s| pieces[best].atoms().shared(std::slice::from_ref(s)) == 0);
     }
     let covered = 1.0 - open.len() as f32 / stems.len().max(1) as f32;
     if stems.is_empty() || covered < PROSE_SHARE { Vec::new() } else { chosen }

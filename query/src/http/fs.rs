@@ -11,8 +11,8 @@ use crate::tree::router::View;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{Query, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::Deserialize;
@@ -39,6 +39,9 @@ const LISTS: [&str; 2] = ["include", "exclude"];
 /// Places that a client may report at once.
 const REPORTED_MAX: usize = 1000;
 
+/// The largest body: a file, and its escapes.
+const WRITE_BODY_BYTES_MAX: usize = 17 << 20;
+
 type Pairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 type Body = Result<Bytes, BytesRejection>;
 
@@ -58,6 +61,7 @@ pub(super) fn routes() -> Router<App> {
         .route("/v1/fs/delete", post(delete))
         .route("/v1/fs/touched", post(touched))
         .route("/v1/shell", post(super::shell::run))
+        .layer(DefaultBodyLimit::max(WRITE_BODY_BYTES_MAX))
         .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
 }
 
@@ -240,7 +244,7 @@ fn wants(headers: &HeaderMap, kind: &str) -> bool {
 }
 
 /// The tag of what lies at a path, where all of it is read-only: it changes with the generation.
-fn tag(view: &View, path: Option<&str>, headers: &HeaderMap) -> Option<String> {
+fn tag(view: &View, path: Option<&str>, uri: &Uri, headers: &HeaderMap) -> Option<String> {
     let path = path::resolve(HOME, path.filter(|p| !p.is_empty()).unwrap_or(HOME)).ok()?;
     // A mount that is not open may be so a moment later.
     let closed = view.mounts().iter().any(|m| !m.store.writable() && m.store.stamp().is_none());
@@ -249,18 +253,19 @@ fn tag(view: &View, path: Option<&str>, headers: &HeaderMap) -> Option<String> {
         apart || m.store.stamp().is_some()
     });
     let form = if wants_text(headers) { "t" } else { "j" };
-    (fixed && !closed).then(|| format!("W/\"{}-{form}\"", view.stamp()))
+    let query = blake3::hash(uri.to_string().as_bytes()).to_hex();
+    (fixed && !closed).then(|| format!("W/\"{}-{}{form}\"", view.stamp(), &query[..8]))
 }
 
 /// The same as [`operate`], for what may be cached by its tag.
 async fn cached(
     app: App,
-    headers: HeaderMap,
+    (uri, headers): (Uri, HeaderMap),
     (path, session): (Option<String>, Option<String>),
     work: impl FnOnce(&View) -> Envelope + Send + 'static,
 ) -> Result<Response, ApiError> {
     let view = app.service.view(session.as_deref())?;
-    let tag = tag(&view, path.as_deref(), &headers);
+    let tag = tag(&view, path.as_deref(), &uri, &headers);
     let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|v| v.to_str().ok());
     let mut tags = known.flat_map(|v| v.split(',')).map(str::trim);
     let cache = |response: &mut Response, tag: &str| {
@@ -286,15 +291,17 @@ async fn cached(
 
 async fn ls(
     State(app): State<App>,
+    uri: Uri,
     headers: HeaderMap,
     pairs: Pairs,
 ) -> Result<Response, ApiError> {
     let (request, session) = from_pairs::<request::Ls>(pairs)?;
-    cached(app, headers, (request.path.clone(), session), move |v| v.ls(&request)).await
+    cached(app, (uri, headers), (request.path.clone(), session), move |v| v.ls(&request)).await
 }
 
 async fn read(
     State(app): State<App>,
+    uri: Uri,
     headers: HeaderMap,
     pairs: Pairs,
 ) -> Result<Response, ApiError> {
@@ -302,43 +309,48 @@ async fn read(
     if wants(&headers, "application/octet-stream") {
         return bytes(app, request, session).await;
     }
-    cached(app, headers, (Some(request.path.clone()), session), move |v| v.read(&request)).await
+    cached(app, (uri, headers), (Some(request.path.clone()), session), move |v| v.read(&request))
+        .await
 }
 
 async fn draw(
     State(app): State<App>,
+    uri: Uri,
     headers: HeaderMap,
     pairs: Pairs,
 ) -> Result<Response, ApiError> {
     let (request, session) = from_pairs::<request::Draw>(pairs)?;
-    cached(app, headers, (request.path.clone(), session), move |v| v.draw(&request)).await
+    cached(app, (uri, headers), (request.path.clone(), session), move |v| v.draw(&request)).await
 }
 
 async fn find(
     State(app): State<App>,
+    uri: Uri,
     headers: HeaderMap,
     pairs: Pairs,
 ) -> Result<Response, ApiError> {
     let (request, session) = from_pairs::<request::Find>(pairs)?;
-    cached(app, headers, (request.path.clone(), session), move |v| v.find(&request)).await
+    cached(app, (uri, headers), (request.path.clone(), session), move |v| v.find(&request)).await
 }
 
 async fn grep(
     State(app): State<App>,
+    uri: Uri,
     headers: HeaderMap,
     pairs: Pairs,
 ) -> Result<Response, ApiError> {
     let (request, session) = from_pairs::<request::Grep>(pairs)?;
-    cached(app, headers, (request.path.clone(), session), move |v| v.grep(&request)).await
+    cached(app, (uri, headers), (request.path.clone(), session), move |v| v.grep(&request)).await
 }
 
 async fn load(
     State(app): State<App>,
+    uri: Uri,
     headers: HeaderMap,
     pairs: Pairs,
 ) -> Result<Response, ApiError> {
     let (request, _) = from_pairs::<request::Load>(pairs)?;
-    cached(app, headers, (request.path.clone(), None), move |v| v.load(&request)).await
+    cached(app, (uri, headers), (request.path.clone(), None), move |v| v.load(&request)).await
 }
 
 async fn history(

@@ -61,6 +61,7 @@ async fn served(app: App, request: Request) -> Result<Response, ApiError> {
             "send less in one message",
         )
     })?;
+    let ends = parts.method == Method::DELETE;
     let request = Request::from_parts(parts, Body::from(with_version(&bytes)));
     let config = StreamableHttpServerConfig::default()
         // Both are checked before any route, with the names of this server's own setting.
@@ -73,7 +74,11 @@ async fn served(app: App, request: Request) -> Result<Response, ApiError> {
         Arc::clone(&sessions.manager),
         config,
     );
-    let response = service.handle(request).await.map(Body::new);
+    let mut response = service.handle(request).await.map(Body::new);
+    if ends && response.status() == StatusCode::ACCEPTED {
+        // The session is gone; clients take "accepted" for a failure.
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
     Ok(in_one_shape(response).await)
 }
 

@@ -22,7 +22,7 @@ pub(super) async fn search(
     let session = app.service.session_name(request.session.as_deref())?;
     if app.steers(Via::Http, &session) {
         app.note(Via::Http, "search", "steered", started, 0);
-        let (note, next) = route::steering_note(&request.question, Via::Http);
+        let (note, next) = route::steering_note(&request.question, Via::Http, &session);
         let body = json!({"steered": true, "note": note, "next": next, "session": session});
         return Ok(axum::Json(body).into_response());
     }

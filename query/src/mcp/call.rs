@@ -54,7 +54,7 @@ async fn search(app: &App, args: &Args, session: &str) -> CallToolResult {
     let (started, request) = (Instant::now(), request(args, session));
     if app.steers(Via::Mcp, session) {
         app.note(Via::Mcp, "search", "steered", started, 0);
-        let (note, next) = route::steering_note(&request.question, Via::Mcp);
+        let (note, next) = route::steering_note(&request.question, Via::Mcp, session);
         let text = format!("{note}\nnext: {}", next.join("\nnext: "));
         return done(
             text,

@@ -122,7 +122,7 @@ pub fn rarest_word(question: &str) -> Option<String> {
     };
     let terms = analyse(question);
     let whole = terms.iter().filter(|t| t.kind == TermKind::Whole).find(plain);
-    let word = || terms.iter().filter(plain).max_by_key(|t| t.surface.len());
+    let word = || terms.iter().filter(plain).min_by_key(|t| std::cmp::Reverse(t.surface.len()));
     whole.or_else(word).map(|t| t.surface.clone())
 }
 

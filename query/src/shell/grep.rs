@@ -13,7 +13,7 @@ use crate::tree::search::files::{Filter, Search, Totals};
 use crate::tree::search::pattern::{Pattern, Spec};
 use crate::tree::store::Kind;
 use async_trait::async_trait;
-use bashkit::{Builtin, BuiltinContext, ExecResult};
+use bashkit::{Command, CommandContext, CommandStatus, ExecResult};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -88,11 +88,7 @@ impl Line {
             "-c" | "count" => printing.show = Show::Count,
             "-l" | "files-with-matches" => printing.show = Show::Files,
             "-L" | "files-without-match" => printing.show = Show::FilesWithout,
-            "-o" | "only-matching" => {
-                if printing.show == Show::Lines {
-                    printing.show = Show::Parts;
-                }
-            }
+            "-o" | "only-matching" if printing.show == Show::Lines => printing.show = Show::Parts,
             "-r" | "-R" | "recursive" | "dereference-recursive" => self.recursive = true,
             "-w" | "word-regexp" => self.spec.word = true,
             "-x" | "line-regexp" => self.spec.line = true,
@@ -213,7 +209,7 @@ impl Grep {
             touched: Vec::new(),
             totals: Totals::default(),
             failed: Vec::new(),
-            binary_note: |path| format!("grep: {path}: binary file matches\n"),
+            binary: Vec::new(),
             first_only: line.quiet,
         };
         let mut stderr = String::new();
@@ -236,6 +232,11 @@ impl Grep {
                 self.complain(&mut stderr, e, file, line.silent);
             }
         }
+        for path in std::mem::take(&mut search.binary) {
+            let message = format!("grep: {path}: binary file matches");
+            let _ = writeln!(stderr, "{message}");
+            self.notes.fail("binary_file", message, "grep -a prints its lines".into());
+        }
         let totals = search.totals.clone();
         let touched = std::mem::take(&mut search.touched);
         let out = std::mem::take(&mut search.out);
@@ -247,10 +248,7 @@ impl Grep {
         if totals.matched == 0 && out.is_empty() && !line.quiet && !only_stdin && !troubled {
             let _ = writeln!(stderr, "grep: no match in {} files searched", totals.searched);
         }
-        let selected = match show {
-            Show::FilesWithout => !out.is_empty(),
-            _ => totals.matched > 0,
-        };
+        let selected = totals.matched > 0;
         let code = match (troubled, selected) {
             (_, true) if line.quiet => 0,
             (true, _) => 2,
@@ -307,15 +305,33 @@ impl Grep {
     }
 }
 
+impl Grep {
+    /// Whether a command line reads standard input.
+    fn reads_stdin(args: &[String]) -> bool {
+        let Ok((given, operands)) = GREP.parse(args) else { return false };
+        let named = |names: &[&str]| given.iter().any(|g| names.contains(&g.name.as_str()));
+        let pattern = usize::from(!named(&["-e", "regexp", "-f", "file"]));
+        let files = operands.get(pattern..).unwrap_or_default();
+        let recursive = named(&["-r", "-R", "recursive", "dereference-recursive"]);
+        files.iter().any(|f| f == "-") || (files.is_empty() && !recursive)
+    }
+}
+
 #[async_trait]
-impl Builtin for Grep {
-    async fn execute(&self, ctx: BuiltinContext<'_>) -> bashkit::Result<ExecResult> {
+impl Command for Grep {
+    async fn execute(&self, ctx: CommandContext<'_>) -> bashkit::Result<CommandStatus> {
         if ctx.args.iter().any(|a| a == "--help") {
-            return Ok(ExecResult::ok(super::help::one(self.name)));
+            ctx.stdout.write_all(super::help::one(self.name).as_bytes()).await?;
+            return Ok(CommandStatus::success());
+        }
+        let mut stdin = Vec::new();
+        if Self::reads_stdin(ctx.args) {
+            while let Some(chunk) = ctx.stdin.read_chunk().await? {
+                stdin.extend_from_slice(&chunk);
+            }
         }
         let cwd = ctx.cwd.to_string_lossy().into_owned();
-        let stdin = ctx.stdin.map(|s| s.as_bytes().to_vec()).unwrap_or_default();
-        Ok(match self.run(ctx.args, &cwd, &stdin) {
+        let result = match self.run(ctx.args, &cwd, &stdin) {
             Ok(result) => result,
             Err(usage) => {
                 let message = format!("{}: {}", self.name, usage.message);
@@ -323,6 +339,9 @@ impl Builtin for Grep {
                 self.notes.fail(usage.code, message, usage.hint);
                 ExecResult::err(stderr, 2)
             }
-        })
+        };
+        ctx.stderr.write_all(result.stderr.as_bytes()).await?;
+        ctx.stdout.write_all(result.stdout.as_bytes()).await?;
+        Ok(CommandStatus::with_code(result.exit_code))
     }
 }

@@ -1,11 +1,13 @@
 //! A daemon seen from a client: its tree, loaded once and kept by its tag, its writable mounts over HTTP, and
 //! the report of what was read.
 
+mod fixed;
+
 use crate::tree::envelope::{Envelope, Source};
 use crate::tree::error::TreeError;
 use crate::tree::router::{Mount, Options};
 use crate::tree::store::{Content, Entry, Kind, Meta, Store, Version};
-use crate::tree::stores::children;
+use fixed::Fixed;
 use reqwest::StatusCode;
 use reqwest::blocking::{RequestBuilder, Response};
 use reqwest::header::{ACCEPT, ETAG, IF_NONE_MATCH};
@@ -206,7 +208,7 @@ impl Client {
                     let own = files.iter().filter_map(|(path, file)| {
                         Some((path.strip_prefix(&prefix)?.to_owned(), file.clone()))
                     });
-                    Arc::new(Fixed { files: own.collect() })
+                    Arc::new(Fixed::new(own.collect()))
                 }
                 (_, true) => Arc::new(Far {
                     client: self.clone(),
@@ -262,63 +264,6 @@ fn keep(file: &std::path::Path, kept: &Kept) {
     };
     if let Err(e) = write() {
         tracing::warn!("the tree cannot be kept: {e}");
-    }
-}
-
-/// A read-only mount that was loaded.
-struct Fixed {
-    files: BTreeMap<String, (Arc<Vec<u8>>, i64)>,
-}
-
-impl Fixed {
-    fn metas(&self) -> impl Iterator<Item = (&str, Meta)> {
-        self.files.iter().map(|(path, (bytes, modified))| {
-            let size = bytes.len() as u64;
-            (path.as_str(), Meta { kind: Kind::File, size, modified: *modified })
-        })
-    }
-
-    fn is_dir(&self, path: &str) -> bool {
-        let prefix = format!("{path}/");
-        path.is_empty()
-            || self
-                .files
-                .range(prefix.clone()..)
-                .next()
-                .is_some_and(|(p, _)| p.starts_with(&prefix))
-    }
-}
-
-impl Store for Fixed {
-    fn writable(&self) -> bool {
-        false
-    }
-
-    fn stat(&self, _: &str, path: &str) -> Result<Meta, TreeError> {
-        if self.is_dir(path) {
-            return Ok(Meta { kind: Kind::Dir, size: 0, modified: 0 });
-        }
-        let (bytes, modified) =
-            self.files.get(path).ok_or_else(|| TreeError::NotFound(path.into()))?;
-        Ok(Meta { kind: Kind::File, size: bytes.len() as u64, modified: *modified })
-    }
-
-    fn list(&self, _: &str, path: &str) -> Result<Vec<Entry>, TreeError> {
-        if self.files.contains_key(path) {
-            return Err(TreeError::NotDirectory(path.into()));
-        }
-        match children(self.metas(), path) {
-            Some(entries) => Ok(entries),
-            None => Err(TreeError::NotFound(path.into())),
-        }
-    }
-
-    fn read(&self, _: &str, path: &str) -> Result<Content, TreeError> {
-        match self.files.get(path) {
-            Some((bytes, _)) => Ok(Content::shared(Arc::<Vec<u8>>::clone(bytes), 0..bytes.len())),
-            None if self.is_dir(path) => Err(TreeError::IsDirectory(path.into())),
-            None => Err(TreeError::NotFound(path.into())),
-        }
     }
 }
 

@@ -226,7 +226,7 @@ impl Rg {
             touched: Vec::new(),
             totals: Totals::default(),
             failed: Vec::new(),
-            binary_note: |path| format!("{path}: binary file matches (found \"\\0\" byte)\n"),
+            binary: Vec::new(),
             first_only: line.quiet,
         };
         let (mut stderr, mut troubled) = (String::new(), false);
@@ -249,6 +249,10 @@ impl Rg {
                     }
                 }
             }
+        }
+        for path in std::mem::take(&mut search.binary) {
+            let note = format!("{path}: binary file matches (found \"\\0\" byte)\n");
+            search.out.extend_from_slice(note.as_bytes());
         }
         let totals = search.totals.clone();
         let out = std::mem::take(&mut search.out);

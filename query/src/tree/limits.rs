@@ -45,7 +45,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             wall_clock_s: 10.0,
-            output_bytes: 4 << 20,
+            output_bytes: 8 << 20,
             overflow_characters: 20_000,
             pattern_bytes: 1024,
             regex_bytes: 8 << 20,

@@ -3,14 +3,15 @@
 use super::envelope::{Envelope, Source};
 use super::error::TreeError;
 use super::limits::Limits;
+use super::permits::{Permit, Permits};
 use super::store::{Content, Entry, Kind, Meta, Store, Version};
 use super::stores::broken::Broken;
 use super::stores::generation::GenerationStore;
 use super::stores::scratch::Scratch;
 use super::{overflow, path};
 use crate::snapshot::{RepoState, Snapshot};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 /// Where what was read or matched goes: the evidence of a session.
 pub trait Evidence: Send + Sync {
@@ -39,21 +40,8 @@ pub struct Tree {
     scratch: Arc<dyn Store>,
     options: Options,
     generations: Mutex<Vec<Arc<GenerationStore>>>,
-    running: Mutex<Running>,
-    freed: Condvar,
+    permits: Arc<Permits>,
 }
-
-/// What runs and what waits.
-#[derive(Default)]
-struct Running {
-    running: usize,
-    waiting: usize,
-}
-
-/// How long an operation waits for others to end.
-const WAIT: Duration = Duration::from_secs(2);
-/// Operations that may wait, for each that may run.
-const WAITING_PER_RUNNING: usize = 16;
 
 impl Tree {
     /// A tree with its writable stores.
@@ -63,13 +51,7 @@ impl Tree {
             .scratch
             .clone()
             .unwrap_or_else(|| Arc::new(Scratch::new(&options.limits)) as Arc<dyn Store>);
-        Self {
-            scratch,
-            options,
-            generations: Mutex::default(),
-            running: Mutex::default(),
-            freed: Condvar::new(),
-        }
+        Self { scratch, options, generations: Mutex::default(), permits: Arc::default() }
     }
 
     /// The bounds.
@@ -138,40 +120,8 @@ impl Tree {
     ///
     /// # Errors
     /// [`TreeError::Busy`] when there is none.
-    pub fn enter(self: &Arc<Self>) -> Result<Permit, TreeError> {
-        let most = self.limits().concurrent.max(1);
-        let mut held = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.running >= most {
-            if held.waiting >= most * WAITING_PER_RUNNING {
-                return Err(TreeError::Busy(most));
-            }
-            held.waiting += 1;
-            held = self
-                .freed
-                .wait_timeout_while(held, WAIT, |h| h.running >= most)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
-            held.waiting -= 1;
-            if held.running >= most {
-                return Err(TreeError::Busy(most));
-            }
-        }
-        held.running += 1;
-        Ok(Permit { tree: Arc::clone(self) })
-    }
-}
-
-/// Held while something runs.
-pub struct Permit {
-    tree: Arc<Tree>,
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        let mut held = self.tree.running.lock().unwrap_or_else(PoisonError::into_inner);
-        held.running -= 1;
-        drop(held);
-        self.tree.freed.notify_one();
+    pub fn enter(&self) -> Result<Permit, TreeError> {
+        Permits::enter(&self.permits, self.limits().concurrent)
     }
 }
 

@@ -6,13 +6,14 @@ use super::store::Store;
 use super::stores::artifacts::Artifacts;
 use super::stores::broken::Broken;
 use super::stores::redis::RedisScratch;
-use object_store::ObjectStore;
 use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::prefix::PrefixStore;
+use object_store::{ObjectStore, RetryConfig};
 use serde::Deserialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The tables `[tree]`, `[tmp]` and `[artifacts]` of the configuration file.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -44,13 +45,24 @@ pub struct ArtifactsTable {
     pub endpoint: Option<String>,
     /// The region.
     pub region: Option<String>,
+    /// The key's name; `AWS_ACCESS_KEY_ID` and the like where it is left out.
+    pub access_key_id: Option<String>,
+    /// A file that holds the key.
+    pub secret_access_key_file: Option<PathBuf>,
 }
 
 /// The keys of the tables, for the check of the file.
 #[must_use]
 pub fn keys() -> Vec<String> {
     let limits = Limits::names().into_iter().map(|name| format!("tree.{name}"));
-    let others = ["tmp.redis", "artifacts.url", "artifacts.endpoint", "artifacts.region"];
+    let others = [
+        "tmp.redis",
+        "artifacts.url",
+        "artifacts.endpoint",
+        "artifacts.region",
+        "artifacts.access_key_id",
+        "artifacts.secret_access_key_file",
+    ];
     limits.chain(others.map(str::to_owned)).collect()
 }
 
@@ -104,7 +116,7 @@ fn directory(dir: &Path) -> Result<Arc<dyn ObjectStore>, String> {
     Ok(Arc::new(store.with_automatic_cleanup(true)))
 }
 
-/// S3; the keys come from the environment, as its tools have them (`AWS_ACCESS_KEY_ID` and so on).
+/// S3. Where the table names no key, it comes from the environment, as S3's tools have it.
 fn s3(url: &str, table: &ArtifactsTable) -> Result<Arc<dyn ObjectStore>, String> {
     let rest =
         url.strip_prefix("s3://").ok_or("artifacts.url is of the form s3://bucket/prefix")?;
@@ -118,6 +130,20 @@ fn s3(url: &str, table: &ArtifactsTable) -> Result<Arc<dyn ObjectStore>, String>
     if let Some(region) = &table.region {
         builder = builder.with_region(region);
     }
+    if let Some(id) = &table.access_key_id {
+        builder = builder.with_access_key_id(id);
+    }
+    if let Some(file) = &table.secret_access_key_file {
+        let key = std::fs::read_to_string(file)
+            .map_err(|e| format!("artifacts.secret_access_key_file: `{}`: {e}", file.display()))?;
+        builder = builder.with_secret_access_key(key.trim());
+    }
+    let retry = RetryConfig {
+        max_retries: 2,
+        retry_timeout: Duration::from_secs(10),
+        ..RetryConfig::default()
+    };
+    builder = builder.with_retry(retry);
     let store = builder.build().map_err(|e| format!("artifacts: {e}"))?;
     Ok(match prefix.trim_matches('/') {
         "" => Arc::new(store),

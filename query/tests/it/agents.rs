@@ -17,6 +17,11 @@ fn a_search_waits_for_a_look_where_the_operator_says_so() {
     assert_eq!(steered["steered"], true);
     assert!(steered["next"][0].as_str().unwrap().contains("harbor-web"), "{steered}");
     assert!(steered.get("results").is_none(), "nothing that looks like an empty result");
+    assert!(steered["next"][0].as_str().unwrap().contains("session=a"), "{steered}");
+    // A look that finds nothing is one.
+    daemon.json("/v1/fs/grep?pattern=nowhere-at-all&session=a");
+    assert!(daemon.json("/v1/search?q=harbor-web&session=a")["results"].is_array());
+    assert_eq!(daemon.json("/v1/search?q=harbor-web&session=b")["steered"], true);
     // A question for an answer is exempt.
     assert_eq!(daemon.json("/v1/ask?q=which+unit+opens+8080&session=a")["band"], "answer");
     let by_default = Daemon::start(&fixture.data(), &["--embedder", "none"]);
@@ -58,11 +63,21 @@ fn usage_is_logged_without_content_and_summarised() {
     daemon.json("/v1/ask?q=what+is+the+capital+of+Peru");
     daemon.json("/v1/search?q=flush");
     daemon.get("/v1/ask?q=x&k=99");
+    daemon.json("/v1/fs/grep?pattern=resolvectl");
+    daemon.json("/v1/fs/grep?pattern=kafka-nowhere");
+    daemon.get("/v1/fs/read?path=/runbooks/none.md");
+    daemon.post("/v1/shell", &json!({"command": "cat /runbooks/ports.md"}).to_string());
     daemon.post("/v1/cite", &json!({"session": "s", "answer": "nothing"}).to_string());
     let log = std::fs::read_to_string(state.join("usage.jsonl")).unwrap();
     assert!(!log.contains("harbor-web") && !log.contains("zebra"), "{log}");
     let summary = usage(&state);
-    assert_eq!(summary["lines"], 6, "{summary}");
+    assert_eq!(summary["lines"], 10, "{summary}");
+    let of = |command: &str| {
+        let all = summary["commands"].as_array().unwrap();
+        all.iter().find(|c| c["command"] == command).cloned().unwrap_or_default()
+    };
+    assert_eq!((of("grep")["calls"].as_u64(), of("grep")["empty"].as_u64()), (Some(2), Some(1)));
+    assert_eq!((of("read")["failed"].as_u64(), of("shell")["calls"].as_u64()), (Some(1), Some(1)));
     let ask = &summary["commands"][0];
     assert_eq!((ask["command"].as_str(), ask["calls"].as_u64()), (Some("ask"), Some(4)));
     assert_eq!((ask["refused"].as_u64(), ask["failed"].as_u64()), (Some(2), Some(1)));
@@ -72,7 +87,7 @@ fn usage_is_logged_without_content_and_summarised() {
         .iter()
         .filter_map(|s| s["words"].as_str())
         .collect();
-    assert!(nothing.contains(&"capital peru"), "{nothing:?}");
+    assert!(nothing.contains(&"capital peru") && nothing.contains(&"kafka-nowhere"), "{nothing:?}");
 
     let quiet = fixture.dir.path().join("quiet");
     let config = fixture.dir.path().join("query.toml");

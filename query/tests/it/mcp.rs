@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const TREE: &str = "//- ports.md\n# Ports\n\n## Ports on app1\n\nThe unit harbor-web.service opens port 8080.\n//- net/dns.md\n# Name service\n\n## Flush\n\nresolvectl flush-caches\n";
 
 /// `runbook-query mcp` with its pipes.
-struct Pipes {
+pub(crate) struct Pipes {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -20,9 +20,15 @@ struct Pipes {
 
 impl Pipes {
     fn start(data: &Path) -> Self {
+        Self::start_with(data, &[])
+    }
+
+    pub(crate) fn start_with(data: &Path, args: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_runbook-query"))
             .args(["mcp", "--embedder", "none", "--data"])
             .arg(data)
+            .args(args)
+            .env("RUNBOOK_CANARY", crate::hostile::CANARY)
             .env("RUNBOOK_LOG", "trace")
             .env("RUST_LOG", "debug")
             .env_remove("RUNBOOK_STATE")
@@ -49,13 +55,14 @@ impl Pipes {
                 serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e} on stdout: {line}"));
             assert_eq!(message["jsonrpc"], "2.0", "{line}");
             self.lines.push(line);
-            if message.get("method").is_none() {
+            // A message that could not be read is answered without an id.
+            if message.get("method").is_none() && !message["id"].is_null() {
                 return message;
             }
         }
     }
 
-    fn call(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.lines.len() + 100;
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         let reply = self.receive();
@@ -63,7 +70,7 @@ impl Pipes {
         reply
     }
 
-    fn initialize(&mut self, version: &str) -> Value {
+    pub(crate) fn initialize(&mut self, version: &str) -> Value {
         let reply = self.call(
             "initialize",
             json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}),
@@ -72,7 +79,7 @@ impl Pipes {
         reply
     }
 
-    fn tool(&mut self, name: &str, arguments: Value) -> Value {
+    pub(crate) fn tool(&mut self, name: &str, arguments: Value) -> Value {
         self.call("tools/call", json!({"name": name, "arguments": arguments}))["result"].clone()
     }
 }

@@ -112,11 +112,14 @@ impl View {
                 touched: Vec::new(),
                 totals: Totals::default(),
                 failed: Vec::new(),
-                binary_note: |path| format!("{path}: binary file matches\n"),
+                binary: Vec::new(),
                 first_only: false,
             };
             let result = search.beneath(&start, &str::to_owned);
             let totals = search.totals.clone();
+            for path in std::mem::take(&mut search.binary) {
+                search.out.extend_from_slice(format!("{path}: binary file matches\n").as_bytes());
+            }
             let content = String::from_utf8_lossy(&search.out).replace('\0', "\u{2400}");
             let mut envelope = Envelope::new(content, std::mem::take(&mut search.touched));
             envelope.data = json!({

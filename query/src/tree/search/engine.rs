@@ -278,6 +278,16 @@ impl Sink for Printer<'_, '_> {
         let mut number = found.line_number();
         let mut offset = found.absolute_byte_offset();
         for line in found.lines() {
+            if self.printing.max_count.is_some_and(|most| self.found.lines >= most) {
+                // Context of the last line that counts.
+                if self.printing.show == Show::Lines && !self.quiet {
+                    self.span(number);
+                    self.line(number, offset, line, b'-');
+                }
+                number = number.map(|n| n + 1);
+                offset += line.len() as u64;
+                continue;
+            }
             self.found.lines += 1;
             self.span(number);
             match self.printing.show {

@@ -104,8 +104,8 @@ pub struct Search<'a> {
     pub totals: Totals,
     /// What could not be searched.
     pub failed: Vec<TreeError>,
-    /// What a binary file that matches is said to be, by its path.
-    pub binary_note: fn(&str) -> String,
+    /// Binary files that match, as their paths are printed.
+    pub binary: Vec<String>,
     /// Whether the search ends at the first match.
     pub first_only: bool,
 }
@@ -123,7 +123,7 @@ impl Search<'_> {
             self.totals.lines += found.lines;
         }
         if found.binary {
-            self.out.extend_from_slice((self.binary_note)(shown).as_bytes());
+            self.binary.push(shown.to_owned());
         }
         let most = self.view.limits().output_bytes;
         if self.out.len() > most {

@@ -5,6 +5,10 @@ use std::fmt::Write;
 /// Why an expression is not accepted.
 pub type Refused = String;
 
+/// White space as the C library has it: no space that keeps words together is one.
+const SPACE: &str =
+    "\\t-\\r \\x{1680}\\x{2000}-\\x{2006}\\x{2008}-\\x{200a}\\x{2028}\\x{2029}\\x{205f}\\x{3000}";
+
 /// Translates an expression; `extended` as in `grep -E`.
 ///
 /// # Errors
@@ -201,8 +205,8 @@ impl Translator {
             '{' if !self.extended => return self.brace(),
             'w' => self.push_atom("\\w"),
             'W' => self.push_atom("\\W"),
-            's' => self.push_atom("\\s"),
-            'S' => self.push_atom("\\S"),
+            's' => self.push_atom(&format!("[{SPACE}]")),
+            'S' => self.push_atom(&format!("[^{SPACE}]")),
             'b' => self.assertion("\\b"),
             'B' => self.assertion("\\B"),
             '<' => self.assertion("\\b{start}"),
@@ -280,7 +284,7 @@ impl Translator {
             "alnum" => "\\p{Alphabetic}\\p{N}",
             "upper" => "\\p{Uppercase}",
             "lower" => "\\p{Lowercase}",
-            "space" => "\\s",
+            "space" => SPACE,
             "blank" => " \\t",
             "punct" => "\\p{P}\\p{S}",
             "cntrl" => "\\p{Cc}",

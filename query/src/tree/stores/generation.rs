@@ -86,13 +86,13 @@ impl GenerationStore {
             Arena { bytes: Vec::with_capacity(usize::try_from(total).ok()?), ranges: Vec::new() };
         for document in documents {
             let start = arena.bytes.len();
-            arena.bytes.extend_from_slice(&self.from_disk(document).ok()?);
+            arena.bytes.extend_from_slice(&self.disk_bytes(document).ok()?);
             arena.ranges.push(start..arena.bytes.len());
         }
         Some(Arc::new(arena))
     }
 
-    fn from_disk(&self, document: &DocumentRecord) -> Result<Vec<u8>, TreeError> {
+    fn disk_bytes(&self, document: &DocumentRecord) -> Result<Vec<u8>, TreeError> {
         let generation = &self.corpus.generation;
         let failed = |why: &str| {
             tracing::error!("generation {}: `{}` {why}", generation.id, document.path);
@@ -191,7 +191,9 @@ impl Store for GenerationStore {
                 let range = arena.ranges[*number].clone();
                 Ok(Content::shared(Arc::<Arena>::clone(arena), range))
             }
-            None => Ok(Content::owned(self.from_disk(&self.corpus.generation.documents[*number])?)),
+            None => {
+                Ok(Content::owned(self.disk_bytes(&self.corpus.generation.documents[*number])?))
+            }
         }
     }
 
