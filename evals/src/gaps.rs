@@ -19,9 +19,9 @@ use std::path::Path;
 /// Share of the vectors in the similarity.
 const VECTOR_SHARE: f32 = 0.6;
 /// Groups more alike than this become one, with vectors.
-const ALIKE: f32 = 0.3;
+const ALIKE: f32 = 0.18;
 /// The same, by words alone.
-const ALIKE_BY_WORDS: f32 = 0.1;
+const ALIKE_BY_WORDS: f32 = 0.16;
 /// Distinct questions that are grouped; the rarest are left out.
 const QUESTIONS_MAX: usize = 3000;
 
