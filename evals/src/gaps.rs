@@ -285,11 +285,12 @@ fn join(groups: &mut [Option<Vec<usize>>], sim: &mut [Vec<f32>], into: usize, fr
     };
     #[expect(clippy::cast_precision_loss, reason = "a few thousand questions")]
     let (a, b) = (members.len() as f32, more.len() as f32);
-    for other in 0..groups.len() {
-        let joined = (sim[into][other] * a + sim[from][other] * b) / (a + b);
-        sim[into][other] = joined;
-        sim[other][into] = joined;
+    let rows = sim[into].iter().zip(&sim[from]);
+    let joined: Vec<f32> = rows.map(|(x, y)| (x * a + y * b) / (a + b)).collect();
+    for (row, value) in sim.iter_mut().zip(&joined) {
+        row[into] = *value;
     }
+    sim[into] = joined;
     members.extend(more);
     groups[into] = Some(members);
 }
