@@ -86,6 +86,15 @@ fn without_front_matter(text: &str) -> (String, Option<String>) {
     (format!("{}{body}", "\n".repeat(lines)), Some(front))
 }
 
+/// The level of the outermost heading of a text, 1 without any.
+fn outermost(text: &str) -> usize {
+    let levels = Parser::new_ext(text, options()).filter_map(|event| match event {
+        Event::Start(Tag::Heading { level, .. }) => Some(level as usize),
+        _ => None,
+    });
+    levels.min().unwrap_or(1)
+}
+
 struct Renderer<'a> {
     text: &'a str,
     place: Option<Place<'a>>,
@@ -96,6 +105,8 @@ struct Renderer<'a> {
     depth: usize,
     in_image: Option<(String, String)>,
     links: Vec<bool>,
+    /// The level of the outermost heading.
+    outermost: usize,
 }
 
 impl<'a> Renderer<'a> {
@@ -110,6 +121,7 @@ impl<'a> Renderer<'a> {
             depth: 0,
             in_image: None,
             links: Vec::new(),
+            outermost: if whole.is_some() { 1 } else { outermost(text) },
         }
     }
 
@@ -262,7 +274,7 @@ impl<'a> Renderer<'a> {
                 }
             }
             TagEnd::Heading(level) => {
-                let level = Self::level(level);
+                let level = self.level(level);
                 self.raw(format!("</h{level}>\n"));
             }
             TagEnd::Table => {
@@ -273,9 +285,9 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Both stand below the page's own heading.
-    fn level(level: HeadingLevel) -> usize {
-        (level as usize + 1).min(6)
+    /// Below the page's own heading; of a passage the outermost heading stands right below it.
+    fn level(&self, level: HeadingLevel) -> usize {
+        (level as usize + 2).saturating_sub(self.outermost).clamp(2, 6)
     }
 
     fn heading(&mut self, level: HeadingLevel, range: &Range<usize>) {
@@ -287,7 +299,7 @@ impl<'a> Renderer<'a> {
             .map(|h| h.anchor.as_str())
             .filter(|a| !a.is_empty());
         let id = anchor.map_or_else(String::new, |a| format!(" id=\"{}\"", code::escaped(a)));
-        let level = Self::level(level);
+        let level = self.level(level);
         self.raw(format!("<h{level}{id}>"));
     }
 
@@ -379,5 +391,6 @@ mod tests {
     #[test]
     fn headings_of_a_passage_stand_below_the_pages_own() {
         assert!(html("# A\n\n###### B\n").contains("<h2>A</h2>"));
+        assert!(html("### A\n\n#### B\n").contains("<h2>A</h2>\n<h3>B</h3>"));
     }
 }
