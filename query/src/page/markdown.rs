@@ -95,6 +95,10 @@ fn outermost(text: &str) -> usize {
     levels.min().unwrap_or(1)
 }
 
+/// Blocks and elements within one another beyond this many levels are shown as text: an HTML parser takes
+/// the square of their number.
+const DEPTH_MAX: usize = 200;
+
 struct Renderer<'a> {
     text: &'a str,
     place: Option<Place<'a>>,
@@ -107,6 +111,10 @@ struct Renderer<'a> {
     links: Vec<bool>,
     /// The level of the outermost heading.
     outermost: usize,
+    /// The document's own elements.
+    nesting: sanitise::Nesting,
+    /// The most blocks that were open at once.
+    deepest: usize,
 }
 
 impl<'a> Renderer<'a> {
@@ -122,6 +130,8 @@ impl<'a> Renderer<'a> {
             in_image: None,
             links: Vec::new(),
             outermost: if whole.is_some() { 1 } else { outermost(text) },
+            nesting: sanitise::Nesting::default(),
+            deepest: 0,
         }
     }
 
@@ -166,6 +176,11 @@ impl<'a> Renderer<'a> {
                 continue;
             }
             self.event(event, range);
+        }
+        if self.deepest + self.nesting.deepest > DEPTH_MAX {
+            let text = code::escaped(self.text);
+            let html = sanitise::clean(&format!("<pre tabindex=\"0\">{text}</pre>"));
+            return Rendered { html, ..self.out };
         }
         let mut raw = String::with_capacity(self.text.len() * 2);
         html::push_html(&mut raw, self.events.into_iter());
@@ -263,6 +278,7 @@ impl<'a> Renderer<'a> {
             }
         }
         self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
     }
 
     fn end(&mut self, tag: TagEnd) {
@@ -318,7 +334,8 @@ impl<'a> Renderer<'a> {
     /// HTML of the document: elements go on to the sanitiser, all else is text.
     fn foreign(&mut self, html: &str) {
         let mut out = String::new();
-        sanitise::elements_only(&mut out, html, &mut self.out.placeholders);
+        let placeholders = &mut self.out.placeholders;
+        sanitise::elements_only(&mut out, html, placeholders, &mut self.nesting);
         self.raw(out);
     }
 }
@@ -386,6 +403,31 @@ mod tests {
         assert!(out.contains("id=\"L10\"") && out.contains("Front matter"), "{out}");
         assert_eq!(out.matches("cited\"").count(), 1, "{out}");
         assert!(out.contains("id=\"cited-lines\""), "{out}");
+    }
+
+    #[test]
+    fn what_is_nested_without_end_is_text_and_soon_done() {
+        let started = std::time::Instant::now();
+        for piece in [
+            "<div>",
+            "> ",
+            "<b><i>",
+            "<a href=x>",
+            "[",
+            "*a ",
+            "- ",
+            "<table><tr><td>",
+            "<p><b>",
+            "<div></b>",
+        ] {
+            let out = html(&format!("{}x", piece.repeat(50_000)));
+            assert!(out.contains('x'), "{piece}");
+        }
+        assert!(html(&"<div>".repeat(1000)).starts_with("<pre"));
+        let closed_first = "</div>".repeat(1000) + &"<div>".repeat(1000);
+        assert!(html(&closed_first).starts_with("<pre"));
+        assert!(html(&"<p>x\n\n".repeat(1000)).starts_with("<p>"), "open paragraphs nest nothing");
+        assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
     }
 
     #[test]
