@@ -263,6 +263,21 @@ class Checks:
             print(f"   {name}: exposure {found}, at most {most}")
             assert found <= most
 
+    def check_configurations(self):
+        """The files for /etc say only what the programs know; places and names are exchanged."""
+        query = (DEPLOY / "etc" / "query.toml").read_text().replace("/var/lib/runbook-ask", str(self.data))
+        (self.scratch / "query.toml").write_text(query)
+        done = subprocess.run([self.binaries / "runbook-query", "ask", "--config", self.scratch / "query.toml", "which unit opens 8080"],
+                              capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        ingest = (DEPLOY / "etc" / "ingest.toml").read_text().replace("/var/lib/runbook-ask", str(self.scratch / "fresh"))
+        ingest = ingest.replace("git@git.example.org:team/runbooks.git", str(ROOT / "runbooks-sample"))
+        (self.scratch / "ingest.toml").write_text(ingest)
+        done = subprocess.run([self.binaries / "runbook-ingest", "--config", self.scratch / "ingest.toml"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        for unit, file in (("runbook-query.service", "query.toml"), ("runbook-ingest.service", "ingest.toml")):
+            assert f"/etc/runbook-ask/{file}" in (DEPLOY / "systemd" / unit).read_text()
+
     def allowed_calls(self, unit):
         """The system calls that a unit may make, by systemd's own lists."""
         def calls(name, seen=None):
