@@ -388,7 +388,7 @@ fn a_service_manager_hands_a_socket_over_and_is_told() {
     )
     .unwrap();
     let port = port.trim();
-    let mut told = || {
+    let told = || {
         let mut bytes = [0u8; 1024];
         let n = notified.recv(&mut bytes).unwrap();
         String::from_utf8_lossy(&bytes[..n]).into_owned()
