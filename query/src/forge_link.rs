@@ -47,7 +47,7 @@ pub fn link(
 }
 
 /// Percent-encodes all but unreserved characters (RFC 3986, 2.3), and `/` in a path.
-fn encode(text: &str, keep_slash: bool) -> String {
+pub(crate) fn encode(text: &str, keep_slash: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for b in text.bytes() {
         if b.is_ascii_alphanumeric() || b"-._~".contains(&b) || (keep_slash && b == b'/') {

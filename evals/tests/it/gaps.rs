@@ -1,4 +1,5 @@
 //! Gaps and promoted reports, through the program: what the daemon wrote goes in.
+#![expect(clippy::print_stdout, reason = "figures, for whoever tunes")]
 
 use runbook_eval::gaps::{Refused, embedder, group, group_at, purity};
 use runbook_shared::embed::Embedder;
@@ -68,7 +69,7 @@ fn words_alone_give_pure_groups_too() {
     tune(None);
     measure("tune.tsv", None);
     let (pure, _, groups) = measure("test.tsv", None);
-    assert!(pure >= 0.8 && groups < 120, "purity {pure}, {groups} groups");
+    assert!(pure >= 0.8 && groups < 160, "purity {pure}, {groups} groups");
 }
 
 fn program(args: &[&str], input: &str) -> (Option<i32>, String, String) {

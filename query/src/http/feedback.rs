@@ -147,11 +147,7 @@ fn keep(service: &Service, body: &Body) -> Result<String, ApiError> {
         Some(asked) => (asked, true),
         None => (again(service, question, body.scope.as_deref())?, false),
     };
-    let id = format!(
-        "f{}",
-        &blake3::hash(format!("{}{}", asked.id, jiff::Timestamp::now().as_nanosecond()).as_bytes())
-            .to_hex()[..16]
-    );
+    let id = format!("f{}", super::request_id());
     let report = report(service, body, &asked, remembered, &id);
     let Some(reports) = &journal.reports else {
         return Err(bad("no_state", "this server keeps no reports"));

@@ -34,25 +34,13 @@ pub fn corpus_of<'a>(
 /// Percent-encodes a path for a URL.
 #[must_use]
 pub fn encode_path(path: &str) -> String {
-    encode(path, b"-._~/")
+    forge_link::encode(path, true)
 }
 
 /// Percent-encodes a value for a query string or a fragment.
 #[must_use]
 pub fn encode_value(value: &str) -> String {
-    encode(value, b"-._~")
-}
-
-fn encode(text: &str, plain: &[u8]) -> String {
-    let mut out = String::with_capacity(text.len());
-    for b in text.bytes() {
-        if b.is_ascii_alphanumeric() || plain.contains(&b) {
-            out.push(char::from(b));
-        } else {
-            out.push_str(&format!("%{b:02X}"));
-        }
-    }
-    out
+    forge_link::encode(value, false)
 }
 
 /// The reader's address of a document.

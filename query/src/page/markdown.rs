@@ -86,6 +86,19 @@ fn without_front_matter(text: &str) -> (String, Option<String>) {
     (format!("{}{body}", "\n".repeat(lines)), Some(front))
 }
 
+/// The level of the outermost heading of a text, 1 without any.
+fn outermost(text: &str) -> usize {
+    let levels = Parser::new_ext(text, options()).filter_map(|event| match event {
+        Event::Start(Tag::Heading { level, .. }) => Some(level as usize),
+        _ => None,
+    });
+    levels.min().unwrap_or(1)
+}
+
+/// Blocks and elements within one another beyond this many levels are shown as text: an HTML parser takes
+/// the square of their number.
+const DEPTH_MAX: usize = 200;
+
 struct Renderer<'a> {
     text: &'a str,
     place: Option<Place<'a>>,
@@ -96,6 +109,12 @@ struct Renderer<'a> {
     depth: usize,
     in_image: Option<(String, String)>,
     links: Vec<bool>,
+    /// The level of the outermost heading.
+    outermost: usize,
+    /// The document's own elements.
+    nesting: sanitise::Nesting,
+    /// The most blocks that were open at once.
+    deepest: usize,
 }
 
 impl<'a> Renderer<'a> {
@@ -110,6 +129,9 @@ impl<'a> Renderer<'a> {
             depth: 0,
             in_image: None,
             links: Vec::new(),
+            outermost: if whole.is_some() { 1 } else { outermost(text) },
+            nesting: sanitise::Nesting::default(),
+            deepest: 0,
         }
     }
 
@@ -154,6 +176,11 @@ impl<'a> Renderer<'a> {
                 continue;
             }
             self.event(event, range);
+        }
+        if self.deepest + self.nesting.deepest > DEPTH_MAX {
+            let text = code::escaped(self.text);
+            let html = sanitise::clean(&format!("<pre tabindex=\"0\">{text}</pre>"));
+            return Rendered { html, ..self.out };
         }
         let mut raw = String::with_capacity(self.text.len() * 2);
         html::push_html(&mut raw, self.events.into_iter());
@@ -251,6 +278,7 @@ impl<'a> Renderer<'a> {
             }
         }
         self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
     }
 
     fn end(&mut self, tag: TagEnd) {
@@ -262,7 +290,7 @@ impl<'a> Renderer<'a> {
                 }
             }
             TagEnd::Heading(level) => {
-                let level = Self::level(level);
+                let level = self.level(level);
                 self.raw(format!("</h{level}>\n"));
             }
             TagEnd::Table => {
@@ -273,9 +301,9 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Both stand below the page's own heading.
-    fn level(level: HeadingLevel) -> usize {
-        (level as usize + 1).min(6)
+    /// Below the page's own heading; of a passage the outermost heading stands right below it.
+    fn level(&self, level: HeadingLevel) -> usize {
+        (level as usize + 2).saturating_sub(self.outermost).clamp(2, 6)
     }
 
     fn heading(&mut self, level: HeadingLevel, range: &Range<usize>) {
@@ -287,7 +315,7 @@ impl<'a> Renderer<'a> {
             .map(|h| h.anchor.as_str())
             .filter(|a| !a.is_empty());
         let id = anchor.map_or_else(String::new, |a| format!(" id=\"{}\"", code::escaped(a)));
-        let level = Self::level(level);
+        let level = self.level(level);
         self.raw(format!("<h{level}{id}>"));
     }
 
@@ -306,7 +334,8 @@ impl<'a> Renderer<'a> {
     /// HTML of the document: elements go on to the sanitiser, all else is text.
     fn foreign(&mut self, html: &str) {
         let mut out = String::new();
-        sanitise::elements_only(&mut out, html, &mut self.out.placeholders);
+        let placeholders = &mut self.out.placeholders;
+        sanitise::elements_only(&mut out, html, placeholders, &mut self.nesting);
         self.raw(out);
     }
 }
@@ -377,7 +406,33 @@ mod tests {
     }
 
     #[test]
+    fn what_is_nested_without_end_is_text_and_soon_done() {
+        let started = std::time::Instant::now();
+        for piece in [
+            "<div>",
+            "> ",
+            "<b><i>",
+            "<a href=x>",
+            "[",
+            "*a ",
+            "- ",
+            "<table><tr><td>",
+            "<p><b>",
+            "<div></b>",
+        ] {
+            let out = html(&format!("{}x", piece.repeat(50_000)));
+            assert!(out.contains('x'), "{piece}");
+        }
+        assert!(html(&"<div>".repeat(1000)).starts_with("<pre"));
+        let closed_first = "</div>".repeat(1000) + &"<div>".repeat(1000);
+        assert!(html(&closed_first).starts_with("<pre"));
+        assert!(html(&"<p>x\n\n".repeat(1000)).starts_with("<p>"), "open paragraphs nest nothing");
+        assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
+    }
+
+    #[test]
     fn headings_of_a_passage_stand_below_the_pages_own() {
         assert!(html("# A\n\n###### B\n").contains("<h2>A</h2>"));
+        assert!(html("### A\n\n#### B\n").contains("<h2>A</h2>\n<h3>B</h3>"));
     }
 }

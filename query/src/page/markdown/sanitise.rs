@@ -104,9 +104,34 @@ pub(super) fn clean(html: &str) -> String {
     BUILDER.clean(html).to_string()
 }
 
+/// Elements that end by themselves: leaving them open nests nothing.
+const END_ALONE: [&str; 13] =
+    ["br", "hr", "col", "p", "li", "dt", "dd", "tr", "td", "th", "thead", "tbody", "tfoot"];
+
+/// How many elements of a document are open, by name: an end of one ends no other.
+#[derive(Default)]
+pub(super) struct Nesting {
+    open: HashMap<String, usize>,
+    /// The most that were open at once.
+    pub(super) deepest: usize,
+}
+
+impl Nesting {
+    fn tag(&mut self, name: &str, ends: bool) {
+        let open = self.open.entry(name.to_owned()).or_insert(0);
+        *open = if ends { open.saturating_sub(1) } else { *open + 1 };
+        self.deepest = self.deepest.max(self.open.values().sum());
+    }
+}
+
 /// Writes a piece of a document's HTML: known elements as they stand, all else as text. What looks like a
-/// placeholder is noted.
-pub(super) fn elements_only(out: &mut String, html: &str, placeholders: &mut Vec<String>) {
+/// placeholder is noted, and how deep the elements go.
+pub(super) fn elements_only(
+    out: &mut String,
+    html: &str,
+    placeholders: &mut Vec<String>,
+    nesting: &mut Nesting,
+) {
     let mut rest = html;
     while let Some(open) = rest.find('<') {
         out.push_str(&rest[..open]);
@@ -127,6 +152,9 @@ pub(super) fn elements_only(out: &mut String, html: &str, placeholders: &mut Vec
         let is_element = after.is_empty() || after.starts_with([' ', '>', '/', '\n', '\t']);
         if is_element && ELEMENTS.contains(&name.as_str()) {
             out.push_str(tag);
+            if !END_ALONE.contains(&name.as_str()) {
+                nesting.tag(&name, tag.starts_with("</"));
+            }
         } else if is_element && ["img", "video", "picture", "source"].contains(&name.as_str()) {
             out.push_str("[picture]");
         } else {
