@@ -7,7 +7,8 @@
 //!
 //! A reply comes from one snapshot. Nothing here writes under a data directory or, once the
 //! ONNX Runtime library has been tried in a child process at start, spawns a process; nothing
-//! speaks to anything but its own clients; no answer leaves without a citation that holds.
+//! speaks to anything but its own clients and the stores that the configuration names; no answer
+//! leaves without a citation that holds.
 
 pub mod agents;
 pub mod caution;

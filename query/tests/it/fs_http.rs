@@ -76,7 +76,7 @@ fn the_tree_over_http() {
 #[test]
 fn writes_over_http() {
     let fixture = Fixture::lexical(TREE);
-    let daemon = daemon(&fixture);
+    let mut daemon = daemon(&fixture);
     let path = "/artifacts/a.md";
     let (status, _) = post(&daemon, "/v1/fs/write", &json!({"path": path, "content": "one\n"}));
     assert_eq!(status, 200);
@@ -110,6 +110,11 @@ fn writes_over_http() {
     );
     assert_eq!((status, &noted["data"]), (200, &json!({"noted": 1, "unknown": 1})));
     assert_eq!(noted["sources"][0]["heading"], "Ports");
+    daemon.signal("-TERM");
+    assert_eq!(daemon.exit_code(), Some(0), "it stops cleanly with its stores open");
+    let again = self::daemon(&fixture);
+    let history = again.json("/v1/fs/history?path=/artifacts/a.md");
+    assert_eq!(history["data"]["versions"].as_array().unwrap().len(), 3, "artifacts last");
 }
 
 #[test]

@@ -32,7 +32,8 @@ const MADE: &str = "_";
 /// The store.
 pub struct Artifacts {
     objects: Arc<dyn ObjectStore>,
-    runtime: tokio::runtime::Runtime,
+    /// Taken when the store is dropped.
+    runtime: Option<tokio::runtime::Runtime>,
     file_bytes: u64,
     last: AtomicI64,
 }
@@ -51,7 +52,7 @@ impl Artifacts {
             .thread_name("artifacts")
             .enable_all()
             .build()?;
-        Ok(Self { objects, runtime, file_bytes, last: AtomicI64::new(0) })
+        Ok(Self { objects, runtime: Some(runtime), file_bytes, last: AtomicI64::new(0) })
     }
 
     /// Runs a request to its end, from any thread.
@@ -61,10 +62,12 @@ impl Artifacts {
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> Result<T, TreeError> {
         let (sender, receiver) = mpsc::channel();
-        self.runtime.spawn(async move {
-            let result = tokio::time::timeout(WITHIN, work).await;
-            let _ = sender.send(result);
-        });
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(async move {
+                let result = tokio::time::timeout(WITHIN, work).await;
+                let _ = sender.send(result);
+            });
+        }
         let unavailable =
             |why: &str| TreeError::Unavailable { mount: what.into(), why: why.into() };
         match receiver.recv_timeout(WITHIN + Duration::from_secs(1)) {
@@ -166,6 +169,15 @@ impl Artifacts {
         let objects = Arc::clone(&self.objects);
         let bytes = self.wait(path, async move { objects.get(&object).await?.bytes().await })?;
         Ok(Content::owned(bytes.to_vec()))
+    }
+}
+
+impl Drop for Artifacts {
+    fn drop(&mut self) {
+        // The daemon drops this within its own runtime, where another one must not be waited for.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
