@@ -253,7 +253,7 @@ fn a_long_procedure_is_whole_or_says_how_many_steps_follow() {
     };
     for (words, whole) in [(8, true), (30, false)] {
         let tree = format!(
-            "//- a.md\n# Reactor\n\n## Cool the reactor down\n\nSlowly:\n\n{}",
+            "//- a.md\n# Reactor\n\n## Cool the reactor down\n\nTo cool the reactor down, slowly:\n\n{}",
             steps(words)
         );
         let fixture = Fixture::hybrid(&tree);

@@ -140,7 +140,8 @@ fn every_citation_of_a_list_holds() {
 #[test]
 fn a_heading_without_text_is_cited_as_itself() {
     let tree = "//- a.md\n# Frobnicator\n\n## Meaning\n\nIt is worn.\n\n## The frobulator\n\n## Steps\n\nTurn it.\n";
-    let service = Fixture::lexical(tree).service();
+    let fixture = Fixture::lexical(tree);
+    let service = fixture.service();
     for (word, heading_path, lines) in [
         ("frobnicator", vec!["Frobnicator"], [1, 1]),
         ("frobulator", vec!["Frobnicator", "The frobulator"], [7, 7]),
