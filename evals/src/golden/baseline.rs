@@ -4,7 +4,6 @@ use crate::figures::Figure;
 use crate::golden;
 use anyhow::{Context, Result};
 use runbook_shared::embed::NO_EMBEDDER;
-use runbook_shared::embed::NO_EMBEDDER;
 use std::collections::BTreeMap;
 use std::path::Path;
 
