@@ -311,7 +311,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Further sections: at most three of one document, no section twice.
+    /// Further sections, not too many of one document, no section twice.
     fn related(&self, best: &Hit, most: usize) -> Vec<Citation> {
         self.spread(most + 1)
             .into_iter()
@@ -321,9 +321,9 @@ impl Engine<'_> {
             .collect()
     }
 
-    /// The best hits with at most three of one document, and no text twice.
+    /// The best hits with at most half of them of one document, three in any case, and no text twice.
     fn spread(&self, most: usize) -> Vec<Hit> {
-        const OF_ONE_DOCUMENT: usize = 3;
+        let of_one_document = (most / 2).max(3);
         let mut by_document: FxHashMap<(usize, &str), usize> = FxHashMap::default();
         let mut texts: Vec<(usize, &str)> = Vec::new();
         let mut kept = Vec::new();
@@ -334,7 +334,7 @@ impl Engine<'_> {
             let (chunk, section) = self.corpora[hit.corpus].generation.section(hit.section);
             let count = by_document.entry((hit.corpus, chunk.path.as_str())).or_insert(0);
             let text = (hit.corpus, chunk.section_text(section));
-            if *count == OF_ONE_DOCUMENT || texts.contains(&text) {
+            if *count == of_one_document || texts.contains(&text) {
                 continue;
             }
             *count += 1;
