@@ -49,6 +49,7 @@ fn ideas() -> Vec<Idea> {
         }
     }
     without("without proximity", &|t| t.proximity_share = 0.0);
+    without("without putting back what only points elsewhere", &|t| t.pointers_factor = 1.0);
     without("without expansion", &|t| t.expand = false);
     without("fields weigh the same", &|t| t.fields = [1.0; 5]);
     without("without title and trail", &|t| (t.fields[0], t.fields[1]) = (0.0, 0.0));

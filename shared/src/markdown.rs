@@ -94,6 +94,36 @@ pub fn readable(markdown: &str) -> String {
     out
 }
 
+/// The share of a text's letters and digits, headings left out, that stand in links, 0 to 1: near 1 for a
+/// table of contents or a list of related pages.
+#[must_use]
+pub fn link_share(markdown: &str) -> f32 {
+    let (mut linked, mut all, mut links, mut in_heading) = (0u32, 0u32, 0u32, false);
+    for event in Parser::new_ext(markdown, options()) {
+        match event {
+            Event::Start(Tag::Heading { .. }) => in_heading = true,
+            Event::End(TagEnd::Heading(_)) => in_heading = false,
+            Event::Start(Tag::Link { .. }) => links += 1,
+            Event::End(TagEnd::Link) => links = links.saturating_sub(1),
+            Event::Text(text) | Event::Code(text) if !in_heading => {
+                for word in text.split_whitespace() {
+                    let n = word.chars().filter(|c| c.is_alphanumeric()).count();
+                    let n = u32::try_from(n).unwrap_or(u32::MAX);
+                    all = all.saturating_add(n);
+                    if links > 0 || word.starts_with("http://") || word.starts_with("https://") {
+                        linked = linked.saturating_add(n);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a share")]
+    {
+        linked as f32 / all.max(1) as f32
+    }
+}
+
 /// Writes the words of a piece of HTML; a placeholder such as `<host>` counts as a word.
 fn push_html(html: &str, out: &mut String) {
     let mut rest = html;
@@ -261,6 +291,17 @@ mod tests {
             plain("## H\n\nRun `ls` on <host>, see [docs](http://x.y/z).\n\n```sh\nrm -r x\n```\n");
         assert_eq!(p.prose, "Run ls on host, see docs.\n");
         assert_eq!(p.code, "ls\nrm -r x\n");
+    }
+
+    #[test]
+    fn links_and_what_is_said_beside_them() {
+        assert!(
+            link_share("## See also\n\n- [Restart the queue](a.md)\n- [Drain it](b.md)\n") > 0.99
+        );
+        assert!(link_share("https://example.com/a\n\n<https://example.com/b>\n") > 0.99);
+        let prose = "Restart it as [here](a.md) is said, and wait until it has come up again.\n";
+        assert!(link_share(prose) < 0.2);
+        assert_eq!((link_share(""), link_share("```sh\nls\n```\n")), (0.0, 0.0));
     }
 
     #[test]

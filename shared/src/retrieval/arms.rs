@@ -46,6 +46,10 @@ pub struct Tuning {
     pub reranked: usize,
     /// Share of the lexical arm in the plain convex sum.
     pub lexical_share: f32,
+    /// Share of a text in links from which on it only points elsewhere.
+    pub pointers_from: f32,
+    /// Factor of the score of such a section.
+    pub pointers_factor: f32,
     /// Sections taken from each arm before fusion.
     pub depth: usize,
     /// Whether other forms of a word are looked up, at a lower weight.
@@ -61,6 +65,8 @@ impl Default for Tuning {
             stretch: 12,
             reranked: 20,
             lexical_share: 0.5,
+            pointers_from: 0.7,
+            pointers_factor: 0.8,
             depth: 100,
             expand: true,
         }

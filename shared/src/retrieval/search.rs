@@ -5,6 +5,7 @@ use super::corpus::Corpus;
 use super::evidence;
 use super::question::Question;
 use crate::lexical::LexicalError;
+use crate::markdown::link_share;
 use std::sync::Arc;
 
 /// What is searched for.
@@ -101,7 +102,8 @@ fn drop_those_that_ask(corpora: &[Arc<Corpus>], found: &mut Found, tuning: &Tuni
 
 /// Lifts those of the first hits in which the question's terms stand close together: a line that
 /// holds them all is more likely to hold the fact than a page that mentions each somewhere. The less of
-/// a question stands in any section, the less it says where the rest of it does.
+/// a question stands in any section, the less it says where the rest of it does. What only points to other
+/// pages is put back: it holds their words and none of what they say.
 fn rerank(corpora: &[Arc<Corpus>], found: &mut Found, tuning: &Tuning) {
     let covered = found.hits.iter().map(|h| h.coverage).fold(0f32, f32::max);
     let share = tuning.proximity_share * covered;
@@ -109,8 +111,12 @@ fn rerank(corpora: &[Arc<Corpus>], found: &mut Found, tuning: &Tuning) {
         let (chunk, section) = corpora[hit.corpus].generation.section(hit.section);
         let own: Vec<&LookedUp> =
             found.terms[hit.corpus].iter().filter(|t| !t.term.within).collect();
-        let near = evidence::proximity(chunk.section_text(section), &own, tuning.stretch);
+        let text = chunk.section_text(section);
+        let near = evidence::proximity(text, &own, tuning.stretch);
         hit.fused.0 = (1.0 - share) * hit.fused.0 + share * near;
+        if link_share(text) >= tuning.pointers_from {
+            hit.fused.0 *= tuning.pointers_factor;
+        }
     }
     for hit in found.hits.iter_mut().skip(tuning.reranked) {
         hit.fused.0 *= 1.0 - share;
