@@ -173,6 +173,37 @@ pub const LS: Options = of(
 /// Options of wc.
 pub const WC: Options = of("clLmw", "", &["bytes", "chars", "lines", "max-line-length", "words"]);
 
+/// Options of diff.
+pub const DIFF: Options = Options {
+    flags: "uqsrNadBiwbZc",
+    valued: "UCLx",
+    long: &[
+        "unified[",
+        "context[",
+        "normal",
+        "brief",
+        "report-identical-files",
+        "recursive",
+        "new-file",
+        "text",
+        "minimal",
+        "ignore-blank-lines",
+        "ignore-case",
+        "ignore-all-space",
+        "ignore-space-change",
+        "ignore-trailing-space",
+        "strip-trailing-cr",
+        "label=",
+        "exclude=",
+        "color[",
+    ],
+    digits: true,
+    ends: false,
+};
+
+/// Options of stat.
+pub const STAT: Options = of("Lt", "c", &["format=", "printf=", "terse", "dereference"]);
+
 /// Options of tree.
 pub const TREE: Options = of("adfiFn", "LPI", &["noreport", "dirsfirst", "prune"]);
 
@@ -285,7 +316,7 @@ pub fn check(command: &Command, args: &[String]) -> Result<(), Unknown> {
             let rest: Vec<String> = args.iter().filter(known).cloned().collect();
             let options = match command.name {
                 // `+5` and `-5` of old.
-                "head" | "tail" | "uniq" | "diff" => command.options,
+                "head" | "tail" | "uniq" => command.options,
                 _ => Options { digits: false, ..command.options },
             };
             options.parse(&rest).map(|_| ())

@@ -1,6 +1,6 @@
 //! The table of commands, by name.
 
-use super::{By, Command, GREP, LS, RG, TREE, WC, checked, of, word};
+use super::{By, Command, DIFF, GREP, LS, RG, STAT, TREE, WC, checked, of, word};
 use crate::shell::options::Options;
 
 /// All commands, by name.
@@ -24,11 +24,7 @@ pub const COMMANDS: &[Command] = &[
         "complement", "only-delimited", "output-delimiter=", "zero-terminated"]), "parts of lines"),
     checked("date", of("uR", "dI", &["date=", "utc", "rfc-email", "iso-8601["]), "the time"),
     word("declare", "declares a variable"),
-    checked("diff", Options { digits: true, ..of("abBeEinNqrstTuwyZc", "CIULWxS", &["brief",
-        "context[", "unified[", "side-by-side", "recursive", "new-file", "ignore-case",
-        "ignore-space-change", "ignore-all-space", "ignore-blank-lines", "strip-trailing-cr",
-        "report-identical-files", "label=", "color[", "text", "width=", "exclude=", "minimal"]) },
-        "compares files"),
+    Command { name: "diff", by: By::Us, options: DIFF, about: "compares files and directories" },
     checked("dirname", of("z", "", &["zero"]), "the directory of a path"),
     checked("du", of("abchkms0S", "dBt", &["all", "bytes", "total", "human-readable", "max-depth=",
         "summarize", "apparent-size", "block-size="]), "sizes of files"),
@@ -86,7 +82,7 @@ pub const COMMANDS: &[Command] = &[
         "ignore-case", "general-numeric-sort", "human-numeric-sort", "ignore-nonprinting", "month-sort",
         "numeric-sort", "random-sort", "reverse", "sort=", "version-sort", "check[", "key=", "merge",
         "output=", "stable", "field-separator=", "unique", "zero-terminated"]), "sorts lines"),
-    checked("stat", of("Lft", "c", &["format=", "printf=", "terse", "dereference"]), "what is known of a file"),
+    Command { name: "stat", by: By::Us, options: STAT, about: "what is known of a file" },
     checked("strings", of("a", "nt", &["bytes=", "radix=", "all"]), "text within binary files"),
     checked("tac", of("br", "s", &["before", "regex", "separator="]), "prints files from the last line"),
     checked("tail", Options { digits: true, ..of("qvz", "cn", &["bytes=", "lines=", "quiet",
