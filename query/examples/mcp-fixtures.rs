@@ -7,6 +7,8 @@
 //!
 //!     cargo run --release --workspace --example mcp-fixtures
 
+#![expect(deprecated, reason = "the suite tests logging, sampling and subscriptions of 2025-11-25")]
+
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientResult, CompleteRequestParams,
     CompleteResult, CompletionInfo, CreateMessageRequest, ElicitRequest, GetPromptRequestParams,
@@ -183,7 +185,6 @@ async fn sampled(context: &Context, prompt: &str) -> Result<CallToolResult, Erro
     }
 }
 
-#[expect(deprecated, reason = "the suite tests it, and clients of today have it")]
 async fn logged(context: &Context) -> Result<CallToolResult, ErrorData> {
     for (n, said) in ["Tool execution started", "Tool processing data", "Tool execution completed"]
         .into_iter()
@@ -255,7 +256,6 @@ fn resource(uri: &str) -> Option<Value> {
     Some(json!({"contents": [contents]}))
 }
 
-#[expect(deprecated, reason = "the suite tests logging and subscriptions of 2025-11-25")]
 impl ServerHandler for Fixtures {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()

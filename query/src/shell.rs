@@ -2,11 +2,13 @@
 //! no `/etc`, no environment of the program, no network.
 //!
 //! [`commands`] is the table of what there is, [`files`] the tree as a file system; [`grep`], [`rg`], [`ls`],
-//! [`tree`](mod@tree), [`wc`], [`diff`], [`stat`] and [`help`] are commands of ours, all others are bashkit's behind a check
+//! [`tree`](mod@tree), [`wc`], [`diff`], [`stat`],
+//! [`file`](mod@file) and [`help`] are commands of ours, all others are bashkit's behind a check
 //! of their options.
 
 pub mod commands;
 pub mod diff;
+pub mod file;
 pub mod files;
 pub mod grep;
 pub mod help;
@@ -218,6 +220,7 @@ fn bash(view: &View, notes: &Arc<Notes>, cwd: &str) -> Bash {
         .builtin("help", Box::new(help::Help))
         .builtin("diff", Box::new(diff::Diff { notes: Arc::clone(notes) }))
         .builtin("stat", Box::new(stat::Stat { view: view.clone(), notes: Arc::clone(notes) }))
+        .builtin("file", Box::new(file::File { view: view.clone(), notes: Arc::clone(notes) }))
         .builtin("ls", Box::new(ls::Ls { view: view.clone(), notes: Arc::clone(notes) }))
         .builtin("tree", Box::new(tree::Tree { view: view.clone(), notes: Arc::clone(notes) }))
         .builtin("wc", Box::new(wc::Wc { view: view.clone(), notes: Arc::clone(notes) }))

@@ -201,6 +201,13 @@ pub const DIFF: Options = Options {
     ends: false,
 };
 
+/// Options of file.
+pub const FILE: Options = of(
+    "bikLN",
+    "Ff",
+    &["brief", "mime", "mime-type", "mime-encoding", "no-pad", "separator=", "files-from="],
+);
+
 /// Options of stat.
 pub const STAT: Options = of("Lt", "c", &["format=", "printf=", "terse", "dereference"]);
 
@@ -297,10 +304,14 @@ pub fn check(command: &Command, args: &[String]) -> Result<(), Unknown> {
                 match arg.as_str() {
                     "--arg" | "--argjson" | "--slurpfile" | "--rawfile" => skip = 2,
                     "--indent" => skip = 1,
+                    "--help" | "--version" => {}
                     _ => rest.push(arg.clone()),
                 }
             }
             command.options.parse(&rest).map(|_| ())
+        }
+        (By::Checked, "tr") if args.iter().any(|a| repeats(a)) => {
+            Err(Unknown { option: "[x*]".into(), why: "is not supported" })
         }
         (By::Checked, "tr") => {
             // Sets may start with a dash after the first operand.
@@ -339,6 +350,12 @@ fn check_find(args: &[String]) -> Result<(), Unknown> {
         }
     }
     Ok(())
+}
+
+/// A set of tr that repeats a character: `[x*]`, `[x*5]`.
+fn repeats(set: &str) -> bool {
+    let after = |at: usize| set[at + 1..].chars().nth(1) == Some('*');
+    set.match_indices('[').any(|(at, _)| after(at)) && set.contains(']')
 }
 
 fn calls_system(program: &str) -> bool {
@@ -396,6 +413,10 @@ mod tests {
             ("awk BEGIN{system(\"id\")}", "system()"),
             ("cut --frob", "--frob"),
             ("tail -f x", "-f"),
+            ("tail -z x", "-z"),
+            ("tr a-c [x*]", "[x*]"),
+            ("uniq --group x", "--group"),
+            ("realpath --relative-to=a b", "--relative-to"),
         ] {
             assert_eq!(check(line), Err(option.to_owned()), "{line}");
         }

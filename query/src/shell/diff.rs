@@ -420,8 +420,7 @@ impl Run<'_> {
         let classes = line.classes([&a, &b]);
         let same_bytes = same_ends(&a, &b);
         let (around, minimal) = (line.form.context(), line.minimal);
-        let mut changes =
-            lines::changes(&classes[0], &classes[1], same_bytes, around, minimal);
+        let mut changes = lines::changes(&classes[0], &classes[1], same_bytes, around, minimal);
         if line.blank_lines {
             changes.retain(|c| !blank(&a, &b, c));
         }

@@ -1,6 +1,7 @@
 //! The shell's commands against the real tools of this machine, over the same documents.
 
 mod diffs;
+mod flags;
 mod greps;
 mod pair;
 mod texts;
