@@ -218,7 +218,7 @@ fn bash(view: &View, notes: &Arc<Notes>, cwd: &str) -> Bash {
         .after_tool(Box::new(move |event| refuse(&after, event)))
         .command_resolver(Arc::new(Missing { notes: Arc::clone(notes) }))
         .builtin("help", Box::new(help::Help))
-        .builtin("diff", Box::new(diff::Diff { notes: Arc::clone(notes) }))
+        .builtin("diff", Box::new(diff::Diff { view: view.clone(), notes: Arc::clone(notes) }))
         .builtin("stat", Box::new(stat::Stat { view: view.clone(), notes: Arc::clone(notes) }))
         .builtin("file", Box::new(file::File { view: view.clone(), notes: Arc::clone(notes) }))
         .builtin("ls", Box::new(ls::Ls { view: view.clone(), notes: Arc::clone(notes) }))

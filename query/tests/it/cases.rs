@@ -3,9 +3,13 @@
 
 use crate::support::{Daemon, Fixture};
 use runbook_query::shell;
+use runbook_query::tree::limits::Limits;
+use runbook_query::tree::request::Write;
+use runbook_query::tree::router::{Options, Tree};
 use serde_json::{Value, json};
-use std::io::{Read, Write};
+use std::io::{Read, Write as _};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Case and test; docs and issues name the cases.
@@ -371,4 +375,29 @@ fn every_command_that_reads_is_evidence() {
     ] {
         assert_eq!(sources(command), [], "{command}");
     }
+}
+
+/// Two texts without order: to compare them takes long, and the clock ends it.
+#[test]
+fn a_costly_comparison_ends_with_the_clock() {
+    let fixture = Fixture::lexical(TREE);
+    let limits = Limits { wall_clock_s: 1.0, ..Limits::default() };
+    let tree = Arc::new(Tree::new(Options { limits, ..Options::default() }));
+    let view = fixture.service().with_tree(tree).view(None).unwrap();
+    let mut seed = 1_u64;
+    for name in ["a", "b"] {
+        let text: String = (0..600_000)
+            .map(|_| {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+                format!("{}\n", (seed >> 33) % 40)
+            })
+            .collect();
+        let write = Write { path: format!("/tmp/{name}"), content: text };
+        assert_eq!(view.write(&write).error, None);
+    }
+    let started = Instant::now();
+    let command = shell::Request { command: "diff /tmp/a /tmp/b".into(), ..Default::default() };
+    let envelope = shell::run(&view, &command);
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert!(envelope.error.is_some() && envelope.exit_code != Some(0), "{:?}", envelope.error);
 }

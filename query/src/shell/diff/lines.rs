@@ -5,12 +5,14 @@
 //! classes of lines -> without equal ends, and lines that would only confuse -> middle snakes -> hunks moved to where they read best
 //! ```
 
+use super::frequent::{Use, uses};
+use super::settle::{script, settle};
 use std::ops::Range;
 
 /// Steps from either end after which the best split so far is taken.
 const STEPS_MAX: usize = 4096;
-/// Times that a line may stand in the other text before it counts as a frequent one.
-const FREQUENT: usize = 5;
+/// Steps between two looks at the clock.
+const LOOK: usize = 64;
 
 /// Lines of the old text that lines of the new one stand in place of; one of the two may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,24 +26,25 @@ pub struct Change {
 /// The changes from one text to another, in order. Lines are given as classes: equal numbers are equal lines.
 ///
 /// `same` counts the lines at the start and at the end that are the same bytes; `context` of them are looked at,
-/// too. `minimal` gives the fewest changed lines at any cost.
+/// too. `minimal` gives the fewest changed lines at any cost. None when `stop` said so on the way: texts without
+/// order can take long.
 #[must_use]
 pub fn changes(
     old: &[u32],
     new: &[u32],
     same: (usize, usize),
-    context: usize,
-    minimal: bool,
-) -> Vec<Change> {
+    (context, minimal): (usize, bool),
+    stop: &dyn Fn() -> bool,
+) -> Option<Vec<Change>> {
     let start = same.0.saturating_sub(context);
     let end = same.1.saturating_sub(context);
     let (old, new) = (&old[start..old.len() - end], &new[start..new.len() - end]);
     let mut sides = [Side::new(old, new, minimal), Side::new(new, old, minimal)];
-    compare(&mut sides, minimal);
+    compare(&mut sides, minimal, stop)?;
     let [mut left, mut right] = sides.map(|s| s.changed);
     settle(old, &mut left, &right);
     settle(new, &mut right, &left);
-    script(&left, &right, start)
+    Some(script(&left, &right, start))
 }
 
 /// How many lines at the start and at the end of two texts are equal; no line is in both.
@@ -60,15 +63,6 @@ struct Side {
     changed: Vec<bool>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
-    Keep,
-    /// It stands nowhere in the other text.
-    Drop,
-    /// It stands there so often that it says little.
-    Maybe,
-}
-
 impl Side {
     fn new(own: &[u32], other: &[u32], minimal: bool) -> Self {
         let uses = if minimal { vec![Use::Keep; own.len()] } else { uses(own, other) };
@@ -85,98 +79,8 @@ impl Side {
     }
 }
 
-/// Which lines are compared. Frequent ones are left out only among lines that stand nowhere else: there a match
-/// would tear a rewritten part to pieces.
-fn uses(own: &[u32], other: &[u32]) -> Vec<Use> {
-    let most = own.iter().chain(other).max().map_or(0, |m| *m as usize + 1);
-    let mut counts = vec![0_usize; most];
-    for class in other {
-        counts[*class as usize] += 1;
-    }
-    let mut frequent = FREQUENT;
-    let mut size = own.len() / 64 / 4;
-    while size > 0 {
-        frequent *= 2;
-        size /= 4;
-    }
-    let of = |class: &u32| match counts[*class as usize] {
-        0 => Use::Drop,
-        n if n > frequent => Use::Maybe,
-        _ => Use::Keep,
-    };
-    let mut uses: Vec<Use> = own.iter().map(of).collect();
-    let mut at = 0;
-    while at < uses.len() {
-        match uses[at] {
-            Use::Keep => at += 1,
-            Use::Maybe => {
-                uses[at] = Use::Keep;
-                at += 1;
-            }
-            Use::Drop => {
-                let mut end = at + uses[at..].iter().take_while(|u| **u != Use::Keep).count();
-                while uses[end - 1] == Use::Maybe {
-                    end -= 1;
-                    uses[end] = Use::Keep;
-                }
-                thin(&mut uses[at..end]);
-                at = end;
-            }
-        }
-    }
-    uses
-}
-
-/// A run that begins and ends with lines to drop: which of the frequent ones within go with them.
-fn thin(run: &mut [Use]) {
-    let keep_all = |run: &mut [Use]| {
-        run.iter_mut().filter(|u| **u == Use::Maybe).for_each(|u| *u = Use::Keep);
-    };
-    let frequent = run.iter().filter(|u| **u == Use::Maybe).count();
-    if frequent * 4 > run.len() {
-        return keep_all(run);
-    }
-    // A stretch of frequent lines that is long for this run says something after all.
-    let mut long = 1;
-    let mut size = run.len() / 4 / 4;
-    while size > 0 {
-        long *= 2;
-        size /= 4;
-    }
-    long += 1;
-    let mut from = 0;
-    while from < run.len() {
-        let stretch = run[from..].iter().take_while(|u| **u == Use::Maybe).count();
-        if stretch >= long {
-            keep_all(&mut run[from..from + stretch]);
-        }
-        from += stretch.max(1);
-    }
-    edge(run.iter_mut());
-    edge(run.iter_mut().rev());
-}
-
-/// Near an end of the run frequent lines are kept, up to three lines to drop in a row.
-fn edge<'a>(run: impl Iterator<Item = &'a mut Use>) {
-    let mut in_a_row = 0;
-    for (n, used) in run.enumerate() {
-        match used {
-            Use::Drop if n >= 8 => return,
-            Use::Drop => in_a_row += 1,
-            Use::Maybe => {
-                *used = Use::Keep;
-                in_a_row = 0;
-            }
-            Use::Keep => in_a_row = 0,
-        }
-        if in_a_row == 3 {
-            return;
-        }
-    }
-}
-
 /// Marks the lines that are not part of a longest common subsequence.
-fn compare(sides: &mut [Side; 2], minimal: bool) {
+fn compare(sides: &mut [Side; 2], minimal: bool, stop: &dyn Fn() -> bool) -> Option<()> {
     let [left, right] = sides;
     let diagonals = left.kept.len() + right.kept.len() + 3;
     let root = {
@@ -194,6 +98,7 @@ fn compare(sides: &mut [Side; 2], minimal: bool) {
         forward: vec![-1; diagonals],
         backward: vec![-1; diagonals],
         steps_max: root.max(STEPS_MAX),
+        stop,
     };
     let mut open = vec![(0..left.kept.len(), 0..right.kept.len(), minimal)];
     while let Some((mut x, mut y, minimal)) = open.pop() {
@@ -208,10 +113,11 @@ fn compare(sides: &mut [Side; 2], minimal: bool) {
             y.for_each(|n| right.changed[right.at[n]] = true);
             continue;
         }
-        let split = snakes.split(&x, &y, minimal);
+        let split = snakes.split(&x, &y, minimal)?;
         open.push((x.start..split.x, y.start..split.y, split.minimal[0]));
         open.push((split.x..x.end, split.y..y.end, split.minimal[1]));
     }
+    Some(())
 }
 
 /// The search for the middle of a shortest edit script.
@@ -223,6 +129,7 @@ struct Snakes<'a> {
     forward: Vec<isize>,
     backward: Vec<isize>,
     steps_max: usize,
+    stop: &'a dyn Fn() -> bool,
 }
 
 /// Where to split, and whether each half must be minimal.
@@ -249,7 +156,7 @@ impl Snakes<'_> {
         place(signed(self.zero) + diagonal)
     }
 
-    fn split(&mut self, xs: &Range<usize>, ys: &Range<usize>, minimal: bool) -> Split {
+    fn split(&mut self, xs: &Range<usize>, ys: &Range<usize>, minimal: bool) -> Option<Split> {
         let (x0, x1, y0, y1) = (signed(xs.start), signed(xs.end), signed(ys.start), signed(ys.end));
         let (least, most) = (x0 - y1, x1 - y0);
         let (first, last) = (x0 - y0, x1 - y1);
@@ -260,7 +167,8 @@ impl Snakes<'_> {
         self.backward[at] = x1;
         let (mut low, mut high) = (first, first);
         let (mut below, mut above) = (last, last);
-        for step in 1.. {
+        // The searches from both ends meet at some step.
+        for step in 1_usize.. {
             self.widen(&mut low, &mut high, (least, most), true);
             let mut d = high;
             while d >= low {
@@ -274,7 +182,7 @@ impl Snakes<'_> {
                 let at = self.slot(d);
                 self.forward[at] = x;
                 if odd && (below..=above).contains(&d) && self.backward[at] <= x {
-                    return Split { x: place(x), y: place(y), minimal: [true; 2] };
+                    return Some(Split { x: place(x), y: place(y), minimal: [true; 2] });
                 }
                 d -= 2;
             }
@@ -290,15 +198,18 @@ impl Snakes<'_> {
                 let at = self.slot(d);
                 self.backward[at] = x;
                 if !odd && (low..=high).contains(&d) && x <= self.forward[at] {
-                    return Split { x: place(x), y: place(y), minimal: [true; 2] };
+                    return Some(Split { x: place(x), y: place(y), minimal: [true; 2] });
                 }
                 d -= 2;
             }
             if !minimal && step >= self.steps_max {
-                return self.best((xs, ys), (low, high), (below, above));
+                return Some(self.best((xs, ys), (low, high), (below, above)));
+            }
+            if step % LOOK == 0 && (self.stop)() {
+                return None;
             }
         }
-        unreachable!("the searches from both ends meet")
+        None
     }
 
     /// One more diagonal on either side, or one less where the edge is reached.
@@ -366,97 +277,6 @@ impl Snakes<'_> {
     }
 }
 
-/// Moves each run of changed lines to where it reads best: merged with its neighbours, as far down as it goes,
-/// or back to where the other text has changes.
-fn settle(lines: &[u32], changed: &mut [bool], other: &[bool]) {
-    let at = |flags: &[bool], n: usize| flags.get(n).copied().unwrap_or(false);
-    let before = |flags: &[bool], n: usize| n > 0 && at(flags, n - 1);
-    // The line of the other text before this one that has not changed.
-    let back = |j: usize| (0..j).rev().find(|n| !at(other, *n)).unwrap_or(0);
-    let (mut i, mut j) = (0, 0);
-    loop {
-        // The next run, and the place in the other text that goes with it.
-        while i < lines.len() && !changed[i] {
-            while at(other, j) {
-                j += 1;
-            }
-            (i, j) = (i + 1, j + 1);
-        }
-        if i == lines.len() {
-            return;
-        }
-        let mut start = i;
-        while at(changed, i) {
-            i += 1;
-        }
-        while at(other, j) {
-            j += 1;
-        }
-        let mut meets;
-        loop {
-            let length = i - start;
-            // Up, as long as the line above is the last of the run.
-            while start > 0 && lines[start - 1] == lines[i - 1] {
-                start -= 1;
-                changed[start] = true;
-                i -= 1;
-                changed[i] = false;
-                while before(changed, start) {
-                    start -= 1;
-                }
-                j = back(j);
-            }
-            meets = if before(other, j) { i } else { lines.len() };
-            // Down, as long as the line below is the first of the run.
-            while i < lines.len() && lines[start] == lines[i] {
-                changed[start] = false;
-                start += 1;
-                changed[i] = true;
-                i += 1;
-                while at(changed, i) {
-                    i += 1;
-                }
-                j += 1;
-                while at(other, j) {
-                    meets = i;
-                    j += 1;
-                }
-            }
-            if length == i - start {
-                break;
-            }
-        }
-        // Back to where both texts change.
-        while meets < i {
-            start -= 1;
-            changed[start] = true;
-            i -= 1;
-            changed[i] = false;
-            j = back(j);
-        }
-    }
-}
-
-fn script(left: &[bool], right: &[bool], start: usize) -> Vec<Change> {
-    let at = |flags: &[bool], n: usize| flags.get(n).copied().unwrap_or(false);
-    let (mut i, mut j) = (0, 0);
-    let mut changes = Vec::new();
-    while i < left.len() || j < right.len() {
-        let (from, to) = (i, j);
-        while at(left, i) {
-            i += 1;
-        }
-        while at(right, j) {
-            j += 1;
-        }
-        if i > from || j > to {
-            changes.push(Change { old: start + from..start + i, new: start + to..start + j });
-        }
-        (i, j) = (i + 1, j + 1);
-    }
-    changes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -464,7 +284,7 @@ mod tests {
     fn of(old: &str, new: &str) -> Vec<Change> {
         let classes = |text: &str| text.bytes().map(u32::from).collect::<Vec<_>>();
         let (old, new) = (classes(old), classes(new));
-        changes(&old, &new, same_ends(&old, &new), 0, false)
+        changes(&old, &new, same_ends(&old, &new), (0, false), &|| false).unwrap()
     }
 
     /// Applied to the old text, the changes give the new one.
@@ -497,6 +317,8 @@ mod tests {
             made.push_str(&old[at..]);
             assert_eq!(made, new, "{old} {found:?}");
         }
+        let (odd, even): (Vec<u32>, Vec<u32>) = (0..4000).map(|n| (n % 7, n % 5)).unzip();
+        assert_eq!(changes(&odd, &even, (0, 0), (0, true), &|| true), None, "it was told to stop");
         assert_eq!(of("abc", "abc"), []);
         assert_eq!(of("", "ab"), [Change { old: 0..0, new: 0..2 }]);
         assert_eq!(of("abcabc", "abc"), [Change { old: 3..6, new: 3..3 }], "the last of two");
