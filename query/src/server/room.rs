@@ -160,10 +160,15 @@ where
         Box::pin(async move {
             let headers = request.headers();
             // Two programs may not agree on where such a request ends, and what follows it.
-            let response = if headers.contains_key(TRANSFER_ENCODING)
-                && headers.contains_key(CONTENT_LENGTH)
-            {
-                ambiguous()
+            let both =
+                headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH);
+            let response = if both {
+                let message = "a request has either a Content-Length or a Transfer-Encoding";
+                refused(StatusCode::BAD_REQUEST, "ambiguous_length", message, "send one of them")
+            } else if request.body().size_hint().lower() > BODY_BYTES_MOST {
+                let message = format!("no body here is larger than {BODY_BYTES_MOST} bytes");
+                let hint = "send less in one request";
+                refused(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", &message, hint)
             } else {
                 inner.call(request.map(|body| Slow::new(body, within))).await?
             };
