@@ -357,7 +357,7 @@ fn every_command_that_reads_is_evidence() {
     let lines: Vec<_> = sources("grep -n nginx a.md").into_iter().map(|s| s.1).collect();
     assert_eq!(lines, [Some([3, 3]), Some([7, 7])]);
     assert_eq!(sources("grep -r redis"), [("/runbooks/d/b.md".to_owned(), Some([3, 3]))]);
-    assert_eq!(sources("grep -rL nginx"), [], "a page that does not match was not shown");
+    assert_eq!(sources("grep -rL nginx"), [page("a.md")], "what matched, not what was named");
     for command in [
         "ls -lR",
         "find . -type f",
