@@ -4,6 +4,7 @@ use crate::config::{self, Common, Config, ServeArgs};
 use crate::http::App;
 use crate::journal::Journal;
 use crate::reply::Reply;
+use crate::service::vectors::Vectors;
 use crate::service::{AskError, Options, Request, Service};
 use crate::tree::router::Tree;
 use crate::tree::setup;
@@ -137,13 +138,18 @@ fn service(config: &Config, journal: Journal) -> Result<Arc<Service>, u8> {
         complain(&e, Some("see docs/configuration.md".into()));
         EXIT_USAGE
     })?;
+    let vectors = Vectors::new(&config.cache).map_err(|e| {
+        complain(&e, Some("see docs/configuration.md".into()));
+        EXIT_USAGE
+    })?;
     let service = Service::new(Options {
         repos: config.repos.clone(),
         policy: config.policy.clone(),
         embedder: config.embedder.clone(),
         places: config.places.clone(),
     })
-    .with_journal(journal);
+    .with_journal(journal)
+    .with_vectors(vectors);
     // What is read through the tree can be cited.
     tree.evidence = Some(service.evidence().clone());
     let service = Arc::new(service.with_tree(Arc::new(Tree::new(tree))));

@@ -3,6 +3,7 @@
 use crate::engine::Policy;
 use crate::journal::QuestionText;
 use crate::route::FilesFirst;
+use crate::service::vectors;
 use crate::snapshot::Repo;
 use crate::tree::setup;
 use crate::usage;
@@ -78,6 +79,7 @@ struct File {
     gate: GateTable,
     agents: AgentsTable,
     usage: usage::Settings,
+    cache: vectors::Settings,
     repo: Vec<RepoTable>,
     #[serde(flatten)]
     tree: setup::Settings,
@@ -145,6 +147,8 @@ pub struct Config {
     pub files_first: FilesFirst,
     /// Whether there is a usage log, and what is in it.
     pub usage: usage::Settings,
+    /// Where vectors of questions are kept beside memory.
+    pub cache: vectors::Settings,
     /// How questions appear in the log.
     pub log_questions: QuestionText,
 }
@@ -192,7 +196,8 @@ pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, Confi
     let file: File = match &common.config {
         Some(path) => {
             let more = setup::keys();
-            let keys: Vec<&str> = KEYS.into_iter().chain(more.iter().map(String::as_str)).collect();
+            let more = more.iter().map(String::as_str);
+            let keys: Vec<&str> = KEYS.into_iter().chain(vectors::KEYS).chain(more).collect();
             config_file::read(path, &keys)?
         }
         None => File::default(),
@@ -223,6 +228,7 @@ pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, Confi
         poll,
         files_first: file.agents.files_first,
         usage: file.usage,
+        cache: file.cache,
         log_questions: serve.log_questions.or(file.log_questions).unwrap_or_default(),
     })
 }

@@ -37,6 +37,9 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// Questions that may wait for a core, for each core.
 const QUEUE_PER_CORE: usize = 64;
 
+/// The largest body of any route, in bytes.
+pub(crate) const BODY_BYTES_MOST: u64 = fs::WRITE_BODY_BYTES_MAX as u64;
+
 /// What the routes share.
 #[derive(Clone)]
 pub struct App {

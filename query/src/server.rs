@@ -1,21 +1,25 @@
-//! The listening loop: bounded connections, a deadline for headers, and a shutdown that lets
-//! questions in flight finish.
+//! The listening loop: bounded connections, a deadline for headers and bodies, and a shutdown that lets
+//! questions in flight finish. Where all are taken a silent one goes (`room`).
+
+mod room;
+mod slow;
 
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use room::Room;
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 
-/// Connections at once; more wait in the kernel's queue.
-const CONNECTIONS_MAX: usize = 1024;
+/// Connections at once: half of the descriptors that a process usually may have open.
+const CONNECTIONS_MAX: usize = 512;
 /// How long a client may take to send its headers, also between requests.
 const HEADERS_WITHIN: Duration = Duration::from_secs(15);
+/// How long a client may take to send a body as a whole.
+const BODY_WITHIN: Duration = Duration::from_secs(30);
 /// How long questions in flight may take once the server stops.
 const DRAIN: Duration = Duration::from_secs(15);
 
@@ -29,11 +33,11 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> std::io::Result<()> {
     let graceful = GracefulShutdown::new();
-    let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let room = Room::new(CONNECTIONS_MAX);
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
-        let permit = tokio::select! {
-            permit = Arc::clone(&connections).acquire_owned() => permit.map_err(std::io::Error::other)?,
+        let seat = tokio::select! {
+            seat = room.seat() => seat?,
             () = &mut shutdown => break,
         };
         let stream = tokio::select! {
@@ -53,14 +57,19 @@ pub async fn run(
             .timer(TokioTimer::new())
             .header_read_timeout(HEADERS_WITHIN)
             .max_buf_size(64 * 1024)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router.clone()));
+            .serve_connection(
+                TokioIo::new(stream),
+                seat.watched(TowerToHyperService::new(router.clone()), BODY_WITHIN),
+            );
         let connection = graceful.watch(connection);
-        tokio::spawn(async move {
+        let number = seat.number();
+        let task = tokio::spawn(async move {
             if let Err(e) = connection.await {
                 tracing::debug!("connection ended: {e}");
             }
-            drop(permit);
+            drop(seat);
         });
+        room.ended_by(number, task.abort_handle());
     }
     drop(listener);
     if tokio::time::timeout(DRAIN, graceful.shutdown()).await.is_err() {

@@ -2,6 +2,7 @@
 
 mod asking;
 mod citing;
+pub mod vectors;
 
 use crate::citation;
 use crate::engine::{self, Ask, Policy, Verdict};
@@ -22,16 +23,14 @@ use runbook_shared::locate::{DEFAULT_MODEL, Places};
 use runbook_shared::retrieval::arms;
 use runbook_shared::retrieval::corpus::Corpus;
 use runbook_shared::retrieval::question::{Question, QuestionError};
-use rustc_hash::FxHashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+use vectors::Vectors;
 
 /// Texts of at most this many bytes are embedded as they are; of longer ones, their best terms.
 const EMBEDDED_BYTES_MAX: usize = 1200;
-/// Vectors of questions that are remembered.
-const VECTORS_KEPT: usize = 512;
 
 /// The longest name of a session.
 const SESSION_CHARS_MAX: usize = 128;
@@ -100,7 +99,7 @@ pub struct Service {
     options: Options,
     snapshot: ArcSwap<Snapshot>,
     embedder: ArcSwapOption<Box<dyn Embedder>>,
-    vectors: Mutex<FxHashMap<String, Arc<[f32]>>>,
+    vectors: Vectors,
     sessions: Sessions,
     evidence: Arc<evidence::Store>,
     journal: Journal,
@@ -133,7 +132,7 @@ impl Service {
             options,
             snapshot: ArcSwap::from_pointee(Snapshot { repos }),
             embedder: ArcSwapOption::empty(),
-            vectors: Mutex::default(),
+            vectors: Vectors::default(),
             sessions: Sessions::default(),
             evidence,
             journal: Journal::default(),
@@ -170,6 +169,12 @@ impl Service {
     #[must_use]
     pub fn with_journal(self, journal: Journal) -> Self {
         Self { journal, ..self }
+    }
+
+    /// The same, with another memory of vectors.
+    #[must_use]
+    pub fn with_vectors(self, vectors: Vectors) -> Self {
+        Self { vectors, ..self }
     }
 
     /// What is kept of every question.
@@ -449,20 +454,15 @@ impl Service {
         let fits = |c: &&Arc<Corpus>| c.generation.manifest.embedder.as_ref() == Some(id);
         let corpus = corpora.iter().find(fits)?;
         let text = embedded_text(question, corpus);
-        let lock = || self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(vector) = lock().get(&text) {
-            return Some((Arc::clone(vector), id.model_sha256.clone()));
+        if let Some(vector) = self.vectors.get(id, &text) {
+            return Some((vector, id.model_sha256.clone()));
         }
         let started = Instant::now();
         match embedder.embed_question(&text) {
             Ok(vector) => {
                 self.journal.metrics.stage(Stage::Embed, started.elapsed());
                 let vector: Arc<[f32]> = vector.into();
-                let mut kept = lock();
-                if kept.len() >= VECTORS_KEPT {
-                    kept.clear();
-                }
-                kept.insert(text, Arc::clone(&vector));
+                self.vectors.put(id, &text, &vector);
                 Some((vector, id.model_sha256.clone()))
             }
             Err(e) => {

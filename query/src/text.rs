@@ -68,7 +68,8 @@ fn answer(reply: &Reply, out: &mut String) {
                     ""
                 }
             );
-            wrap_line(line, &hang, out);
+            let escape = if imitates(trimmed) { "\\" } else { "" };
+            wrap_line(&format!("{indent}{escape}{trimmed}"), &hang, out);
         } else {
             let _ = writeln!(out, "{line}");
         }
@@ -83,6 +84,18 @@ fn answer(reply: &Reply, out: &mut String) {
             source(n, citation, out);
         }
     }
+}
+
+/// Whether a line of a passage looks like one of ours: it is shown with a backslash before it.
+fn imitates(line: &str) -> bool {
+    let numbered = line.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let numbered = numbered.is_some_and(|(n, after)| {
+        n.bytes().all(|b| b.is_ascii_digit()) && !n.is_empty() && after.starts_with(' ')
+    });
+    let marks = ["sources:", "see also:", "nearest sections:"];
+    numbered
+        || marks.contains(&line.trim_end())
+        || (line.starts_with("confidence ") && line.contains(", indexed "))
 }
 
 fn source(n: usize, citation: &Citation, out: &mut String) {

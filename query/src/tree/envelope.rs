@@ -46,7 +46,7 @@ fn is_zero(n: &usize) -> bool {
 }
 
 /// A place in the tree that was read or matched.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Source {
     /// The path in the tree, `/runbooks/deploy/staging.md`.
     pub path: String,

@@ -69,7 +69,8 @@ impl Tree {
             mounts.push(Mount { at: at.into(), about: about.into(), store: Arc::clone(store) });
         };
         if let Some(artifacts) = &self.options.artifacts {
-            mount("/artifacts", "durable files, every version is kept", artifacts);
+            let kept = artifacts.keeps().unwrap_or_else(|| "not open".into());
+            mount("/artifacts", &format!("durable files, {kept}"), artifacts);
         }
         mount("/tmp", "scratch of this session, gone after a while", &self.scratch);
         mounts.extend(self.options.mounts.iter().cloned());

@@ -2,6 +2,7 @@
 
 mod agents;
 mod ask;
+mod cases;
 mod caution;
 mod cite;
 mod daemon;
@@ -23,4 +24,5 @@ mod setup;
 mod shell;
 mod stores;
 mod support;
+mod terminal;
 mod tree;
