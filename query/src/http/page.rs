@@ -64,6 +64,7 @@ pub(super) fn routes() -> Routes {
                 .path("its name")
                 .other(200, "text/css; charset=utf-8", "the style")
                 .other(200, "text/javascript; charset=utf-8", "the script")
+                .other(200, "image/svg+xml", "the icon")
                 .bare(404, "no such file")],
         )
         .route(
