@@ -233,9 +233,12 @@ impl Operation {
         for (status, codes) in errors {
             let schema = (self.error)(&mut schemas.given);
             let codes: Vec<String> = codes.iter().map(|c| format!("`{c}`")).collect();
-            let error =
-                json!({"description": codes.join(", "), "content": {JSON: {"schema": schema}}});
-            responses.entry(status).or_insert(error);
+            // A page tells an error as a page, and what never reached it tells it as every route does.
+            let response = responses.entry(status).or_insert_with(|| json!({"description": ""}));
+            let about = response["description"].as_str().filter(|a| !a.is_empty());
+            let about = about.map_or_else(String::new, |a| format!("{a}; "));
+            response["description"] = json!(format!("{about}{}", codes.join(", ")));
+            response["content"][JSON] = json!({"schema": schema});
         }
         let named = responses.into_iter().map(|(status, r)| (status.to_string(), r));
         Value::Object(named.collect())

@@ -42,7 +42,7 @@ def main():
         if reply["kind"] != "application/json":
             continue
         body = json.loads(reply["body"])
-        schema = {**closed(kinds[reply["kind"]]["schema"]), "components": components}
+        schema = {"allOf": [closed(kinds[reply["kind"]]["schema"])], "components": components}
         for error in Draft202012Validator(schema).iter_errors(body):
             faults.append(f"{name}: {error.json_path}: {error.message[:400]}")
         code = (body.get("error") or {}).get("code") if isinstance(body, dict) else None

@@ -23,15 +23,17 @@ use std::time::Instant;
 const RENDERED_BYTES_MAX: usize = 1024 * 1024;
 
 pub(super) fn routes() -> Routes {
-    let page = |name, about| {
-        Operation::get(name, about).tagged("page").other(200, "text/html; charset=utf-8", "a page")
-    };
+    let html = "text/html; charset=utf-8";
+    let page = |name, about| Operation::get(name, about).tagged("page").other(200, html, "a page");
+    let not_here = "it is not here, said on a page";
+    let answer = page("page_ask", "The box, and the answer to `q`")
+        .query::<AskQuery>()
+        .other(400, html, "what cannot be asked, said on a page")
+        .other(413, html, "the question is too long, said on a page")
+        .other(429, html, "too many questions are waiting, said on a page")
+        .other(503, html, "not ready or too late, said on a page");
     Routes::new()
-        .route(
-            "/",
-            get(ask),
-            [page("page_ask", "The box, and the answer to `q`").query::<AskQuery>()],
-        )
+        .route("/", get(ask), [answer])
         .route(
             "/reported",
             get(reported),
@@ -46,7 +48,10 @@ pub(super) fn routes() -> Routes {
         .route(
             "/browse/{*dir}",
             get(browse_dir),
-            [page("page_directory", "A directory").path("its path").query::<ReadQuery>()],
+            [page("page_directory", "A directory")
+                .path("its path")
+                .query::<ReadQuery>()
+                .other(404, html, not_here)],
         )
         .route(
             "/read/{*path}",
@@ -54,7 +59,8 @@ pub(super) fn routes() -> Routes {
             [page("page_read", "A document as it was indexed")
                 .path("its path")
                 .query::<ReadQuery>()
-                .bare(303, "the path is a directory: to `/browse`")],
+                .bare(303, "the path is a directory: to `/browse`")
+                .other(404, html, not_here)],
         )
         .route(
             "/assets/{file}",
