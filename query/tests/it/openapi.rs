@@ -41,9 +41,8 @@ fn routes_page(document: &Value) -> String {
     );
     for tag in document["tags"].as_array().unwrap() {
         let (name, about) = (tag["name"].as_str().unwrap(), tag["description"].as_str().unwrap());
-        let mut title = name.to_owned();
-        title[..1].make_ascii_uppercase();
-        page.push_str(&format!("\n## {title}\n\nThe operations for {about}.\n"));
+        let (title, about) = (capital(name), capital(about));
+        page.push_str(&format!("\n## {title}\n\n{about}.\n"));
         for (path, methods) in document["paths"].as_object().unwrap() {
             for (method, operation) in methods.as_object().unwrap() {
                 if operation["tags"][0] == name {
@@ -53,6 +52,12 @@ fn routes_page(document: &Value) -> String {
         }
     }
     page
+}
+
+fn capital(text: &str) -> String {
+    let mut text = text.to_owned();
+    text[..1].make_ascii_uppercase();
+    text
 }
 
 fn operation_section(document: &Value, path: &str, method: &str, operation: &Value) -> String {
