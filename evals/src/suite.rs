@@ -75,6 +75,13 @@ impl Suite {
         }
     }
 
+    /// Whether a gold section that was rewritten breaks its cases until somebody has read both. The docs
+    /// are rewritten with nearly every change; what their cases must contain holds all the same.
+    #[must_use]
+    pub fn needs_approval(self) -> bool {
+        self != Self::Docs
+    }
+
     /// Whether it is asked over trees that are not part of the project.
     #[must_use]
     pub fn needs_corpora(self) -> bool {

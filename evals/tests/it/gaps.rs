@@ -203,10 +203,10 @@ fn reports_become_a_branch_and_nothing_else_changes() {
     );
     let text = git(&clone, &["show", "feedback-cases:evals/cases/feedback.jsonl"]);
     let rows: Vec<&str> = text.lines().collect();
-    assert!(rows.len() == 2 && rows[0] == known && rows[1].contains("where is one"), "{text}");
+    assert!(rows.len() == 2 && rows[0] == known && rows[1].contains("WHERE is one?"), "{text}");
     assert_eq!(git(&clone, &["rev-parse", "feedback-cases^"]), before.1);
     assert!(
-        git(&clone, &["log", "-1", "--format=%B", "feedback-cases"]).contains("- where is one")
+        git(&clone, &["log", "-1", "--format=%B", "feedback-cases"]).contains("- WHERE is one?")
     );
     for (branch, out, says) in [
         ("feedback-cases", "a.jsonl", "is there already"),
