@@ -75,6 +75,10 @@ const TEXT: &str = "text/plain; charset=utf-8";
 
 /// The routes of questions, agents and the daemon itself.
 pub(super) fn plain() -> Routes {
+    questions().merge(agents()).merge(daemon())
+}
+
+fn questions() -> Routes {
     let asked = |o: Operation| {
         o.tagged("questions")
             .json::<Reply>(200, "an answer, or a refusal: `I do not know`")
@@ -84,15 +88,6 @@ pub(super) fn plain() -> Routes {
                 "the same for a terminal; `part=command` or `part=link` for that alone",
             )
             .errors(QUESTION)
-    };
-    let daemon = |o: Operation| o.tagged("daemon");
-    let message = |o: Operation| {
-        o.tagged("agents").errors(&[
-            (400, "bad_message"),
-            (404, "no_such_session"),
-            (406, "not_acceptable"),
-            (429, "too_many_sessions"),
-        ])
     };
     Routes::new()
         .route(
@@ -121,6 +116,18 @@ pub(super) fn plain() -> Routes {
                 .errors(&[(400, "bad_query")])],
         )
         .route("/v1/feedback", post(feedback::post), [feedback::operation()])
+}
+
+fn agents() -> Routes {
+    let message = |o: Operation| {
+        o.tagged("agents").errors(&[
+            (400, "bad_message"),
+            (404, "no_such_session"),
+            (406, "not_acceptable"),
+            (429, "too_many_sessions"),
+        ])
+    };
+    Routes::new()
         .route(
             "/v1/cite",
             post(cite::cite),
@@ -155,6 +162,11 @@ pub(super) fn plain() -> Routes {
                     .errors(&[(405, "method_not_allowed")]),
             ],
         )
+}
+
+fn daemon() -> Routes {
+    let daemon = |o: Operation| o.tagged("daemon");
+    Routes::new()
         .route(
             "/v1/status",
             get(status_page),
