@@ -248,6 +248,16 @@ class Checks:
         with self.page("/read/backups/restore-database.md#undo-a-restore") as page:
             top = page.locator("[id='undo-a-restore']").bounding_box()["y"]
             assert 0 <= top < DESKTOP["height"], top
+            # The sections beside the one that the address names, there and nowhere else.
+            shown = [b for b in page.locator(".beside").all() if b.is_visible()]
+            assert len(shown) == 1, len(shown)
+            shown[0].locator("a", has_text="Previous section").click()
+            assert not page.url.endswith("#undo-a-restore"), page.url
+            back = page.locator(":target + .beside a", has_text="Next section")
+            assert back.is_visible()
+            self.shot(page, "section")
+            back.click()
+            assert page.url.endswith("#undo-a-restore"), page.url
             page.locator(".document a", has_text="failover").first.click()
             page.wait_for_selector("h1:has-text('failover')")
         with self.page("/read/backups") as page:

@@ -2,6 +2,8 @@
 
 use crate::candidates::Detail;
 use crate::corpus::Build;
+use crate::promote::Known;
+use crate::promote::branch::Target;
 use crate::run::Run;
 use crate::{ablation, candidates, gaps, gate, promote, questions, retrieval};
 use anyhow::Result;
@@ -115,9 +117,15 @@ enum Command {
         /// Directory `feedback` in the daemon's state directory
         #[arg(long, value_name = "DIR")]
         feedback: PathBuf,
-        /// File of cases to append to, ready for a pull request
+        /// File of cases to append to; with --branch a path from the root of the repository
         #[arg(long, value_name = "FILE", default_value = "feedback-cases.jsonl")]
         out: PathBuf,
+        /// Commit them on this new branch, from HEAD; the work tree stays as it is
+        #[arg(long, value_name = "NAME")]
+        branch: Option<String>,
+        /// The repository of --branch: a directory in it, or a bare one
+        #[arg(long, value_name = "DIR", default_value = ".", requires = "branch")]
+        repository: PathBuf,
         /// Files of cases that are there already; may be repeated
         #[arg(long, value_name = "FILE")]
         cases: Vec<PathBuf>,
@@ -208,8 +216,9 @@ fn run(command: Command) -> Result<u8> {
             }
             Ok(u8::from(min_auc.is_some_and(|min| reached < min)))
         }
-        Command::Promote { feedback, out, cases, no_input } => {
-            promote_command(&feedback, &out, cases, no_input)
+        Command::Promote { feedback, out, branch, repository, cases, no_input } => {
+            let target = branch.map(|b| Target::new(&repository, &b, &out)).transpose()?;
+            promote_command(&feedback, &out, target.as_ref(), cases, no_input)
         }
         Command::Gaps { feedback, embedder, most, json } => {
             let (questions, unread) = gaps::read(&feedback)?;
@@ -235,23 +244,35 @@ fn run(command: Command) -> Result<u8> {
 fn promote_command(
     feedback: &std::path::Path,
     out: &std::path::Path,
+    target: Option<&Target>,
     mut cases: Vec<PathBuf>,
     no_input: bool,
 ) -> Result<u8> {
     let (reports, unread) = promote::read(feedback)?;
     warn_unread(unread)?;
     // What an earlier run has written is known, too.
-    cases.extend(out.exists().then(|| out.to_owned()));
+    cases.extend((target.is_none() && out.exists()).then(|| out.to_owned()));
+    let mut known = Known::of(&cases)?;
+    if let Some(target) = target {
+        known.add(&target.earlier()?, target.file())?;
+    }
     let (mut input, mut talk) = (std::io::stdin().lock(), std::io::stderr());
-    let promoted = promote::promote(&reports, &cases, &mut |report| {
+    let promoted = promote::promote(&reports, &known, &mut |report| {
         if no_input { Ok(None) } else { promote::ask(report, &mut input, &mut talk) }
     })?;
-    promote::append(out, &promoted.cases)?;
+    let place = match target {
+        // An empty commit is nothing to review.
+        Some(_) if promoted.cases.is_empty() => "no branch".to_owned(),
+        Some(target) => format!("{} of commit {}", target.file(), target.commit(&promoted.cases)?),
+        None => {
+            promote::append(out, &promoted.cases)?;
+            out.display().to_string()
+        }
+    };
     print(&format!(
-        "{} reports: {} new cases in {}, {} duplicates, {} without a verdict\n",
+        "{} reports: {} new cases in {place}, {} duplicates, {} without a verdict\n",
         reports.len(),
         promoted.cases.len(),
-        out.display(),
         promoted.duplicates,
         promoted.pending.len()
     ))?;

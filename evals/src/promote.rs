@@ -3,7 +3,10 @@
 //!
 //! A report says that a reply was wrong, and not always what is right. What it names is looked up in what
 //! was retrieved; what it does not name is asked of whoever runs this, one line each; what stays
-//! unanswered is left for the next run. A question that is a case already is not promoted again.
+//! unanswered is left for the next run. A question that is a case already is not promoted again. Cases
+//! go to a file, or to a commit on a new [`branch`].
+
+pub mod branch;
 
 use anyhow::{Context, Result, anyhow};
 use runbook_query::feedback::reports::FILE_NAME;
@@ -108,37 +111,55 @@ fn key(question: &str) -> String {
     words.join(" ")
 }
 
-/// The questions of case files, as [`key`]s.
-fn known(files: &[PathBuf]) -> Result<BTreeSet<String>> {
-    let mut known = BTreeSet::new();
-    for file in files {
-        let text = fs::read_to_string(file).with_context(|| format!("`{}`", file.display()))?;
-        for (n, line) in (1..).zip(text.lines()).filter(|(_, l)| !l.trim().is_empty()) {
-            let row: Value = serde_json::from_str(line)
-                .with_context(|| format!("`{}` line {n}", file.display()))?;
-            known.extend(row["question"].as_str().map(key));
+/// Questions that are cases already.
+#[derive(Clone, Debug, Default)]
+pub struct Known(BTreeSet<String>);
+
+impl Known {
+    /// The questions of case files.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    pub fn of(files: &[PathBuf]) -> Result<Self> {
+        let mut known = Self::default();
+        for file in files {
+            let name = file.display().to_string();
+            let text = fs::read_to_string(file).with_context(|| format!("`{name}`"))?;
+            known.add(&text, &name)?;
         }
+        Ok(known)
     }
-    Ok(known)
+
+    /// Adds those of a text, one case a line; `name` is for errors.
+    ///
+    /// # Errors
+    /// When a line is no JSON.
+    pub fn add(&mut self, text: &str, name: &str) -> Result<()> {
+        for (n, line) in (1..).zip(text.lines()).filter(|(_, l)| !l.trim().is_empty()) {
+            let row: Value =
+                serde_json::from_str(line).with_context(|| format!("`{name}` line {n}"))?;
+            self.0.extend(row["question"].as_str().map(key));
+        }
+        Ok(())
+    }
 }
 
 /// Turns reports into cases. `ask` is given a report whose verdict is missing and returns what a person
 /// says, or nothing.
 ///
 /// # Errors
-/// When a case file cannot be read, or `ask` fails.
+/// When `ask` fails.
 pub fn promote(
     reports: &[Report],
-    cases: &[PathBuf],
+    known: &Known,
     ask: &mut dyn FnMut(&Report) -> Result<Option<Truth>>,
 ) -> Result<Promoted> {
     let mut promoted = Promoted::default();
-    let known = known(cases)?;
     let mut by_question: BTreeMap<String, Vec<&Report>> = BTreeMap::new();
     let mut order: Vec<String> = Vec::new();
     for report in reports {
         let key = key(&report.question);
-        if known.contains(&key) || key.is_empty() {
+        if known.0.contains(&key) || key.is_empty() {
             promoted.duplicates += 1;
             continue;
         }
@@ -304,20 +325,26 @@ fn said(report: &Report, text: &str) -> Option<Truth> {
 /// # Errors
 /// When it cannot be written.
 pub fn append(file: &Path, cases: &[Value]) -> Result<()> {
-    let mut text = match fs::read_to_string(file) {
+    let text = match fs::read_to_string(file) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(e) => return Err(anyhow!(e)).with_context(|| format!("`{}`", file.display())),
     };
+    let beside = file.with_extension("jsonl.new");
+    fs::write(&beside, with_appended(text, cases))
+        .with_context(|| format!("`{}`", beside.display()))?;
+    fs::rename(&beside, file).with_context(|| format!("`{}`", file.display()))
+}
+
+/// A text of cases with more of them, one a line.
+fn with_appended(mut text: String, cases: &[Value]) -> String {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
     for case in cases {
         text.push_str(&format!("{case}\n"));
     }
-    let beside = file.with_extension("jsonl.new");
-    fs::write(&beside, text).with_context(|| format!("`{}`", beside.display()))?;
-    fs::rename(&beside, file).with_context(|| format!("`{}`", file.display()))
+    text
 }
 
 #[cfg(test)]
@@ -370,7 +397,7 @@ mod tests {
             report("f3", "known already", json!({})),
             report("f4", "nobody knows", json!({})),
         ];
-        let promoted = promote(&reports, &[file], &mut |_| Ok(None)).unwrap();
+        let promoted = promote(&reports, &Known::of(&[file]).unwrap(), &mut |_| Ok(None)).unwrap();
         assert_eq!((promoted.cases.len(), promoted.duplicates), (1, 2));
         assert_eq!(promoted.pending, ["nobody knows"]);
         let case = &promoted.cases[0];

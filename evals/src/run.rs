@@ -87,13 +87,18 @@ impl Run {
         let mut run = runner.run(suite)?;
         let file = |kind: &str| self.dirs.golden.join(format!("{}.{kind}", suite.name()));
         let approvals = file("approved.json");
-        if self.approve {
+        if self.approve && suite.needs_approval() {
             let now = approved::current(&run.results);
             if !now.is_empty() {
                 approved::write(&approvals, &now)?;
             }
         }
-        let orphans = approved::check(&mut run.results, &approved::read(&approvals)?);
+        let known = if suite.needs_approval() {
+            approved::read(&approvals)?
+        } else {
+            approved::current(&run.results)
+        };
+        let orphans = approved::check(&mut run.results, &known);
         let mut report = SuiteReport::of(run);
         report.orphans = orphans;
         if suite != Suite::Requests {

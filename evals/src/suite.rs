@@ -18,6 +18,8 @@ pub enum Choice {
     Requests,
     /// Which way questions of every kind take, over runbooks-sample
     Routes,
+    /// Questions about the product over its own docs
+    Docs,
     /// All of them
     All,
 }
@@ -35,6 +37,8 @@ pub enum Suite {
     Requests,
     /// The ways that questions take.
     Routes,
+    /// The project's own docs.
+    Docs,
 }
 
 impl Choice {
@@ -47,6 +51,7 @@ impl Choice {
             Self::NearMiss => &[Suite::NearMiss],
             Self::Requests => &[Suite::Requests],
             Self::Routes => &[Suite::Routes],
+            Self::Docs => &[Suite::Docs],
             Self::All => &Suite::ALL,
         }
     }
@@ -54,8 +59,8 @@ impl Choice {
 
 impl Suite {
     /// All of them, in the order of a report.
-    pub const ALL: [Self; 5] =
-        [Self::Sample, Self::Requests, Self::Routes, Self::Trees, Self::NearMiss];
+    pub const ALL: [Self; 6] =
+        [Self::Sample, Self::Docs, Self::Requests, Self::Routes, Self::Trees, Self::NearMiss];
 
     /// The name of its files.
     #[must_use]
@@ -66,7 +71,15 @@ impl Suite {
             Self::NearMiss => "near-miss",
             Self::Requests => "requests",
             Self::Routes => "routes",
+            Self::Docs => "docs",
         }
+    }
+
+    /// Whether a gold section that was rewritten breaks its cases until somebody has read both. The docs
+    /// are rewritten with nearly every change; what their cases must contain holds all the same.
+    #[must_use]
+    pub fn needs_approval(self) -> bool {
+        self != Self::Docs
     }
 
     /// Whether it is asked over trees that are not part of the project.
@@ -88,6 +101,9 @@ pub struct Dirs {
     /// The tree that the suite `sample` is about
     #[arg(long, value_name = "DIR", default_value = "runbooks-sample")]
     pub sample: PathBuf,
+    /// The tree that the suite `docs` is about
+    #[arg(long, value_name = "DIR", default_value = "docs")]
+    pub docs: PathBuf,
     /// Directory of the trees that the suites `trees` and `near-miss` are about [default:
     /// target/corpora, where it is there]
     #[arg(long, value_name = "DIR")]
@@ -107,8 +123,10 @@ impl Dirs {
     /// # Errors
     /// When it is not there.
     pub fn tree(&self, suite: Suite, case: &Case) -> Result<PathBuf> {
-        if !suite.needs_corpora() {
-            return Ok(self.sample.clone());
+        match suite {
+            Suite::Docs => return Ok(self.docs.clone()),
+            _ if !suite.needs_corpora() => return Ok(self.sample.clone()),
+            _ => {}
         }
         let name = case
             .corpus

@@ -7,10 +7,14 @@ pub(crate) mod mcp;
 mod metrics;
 mod noted;
 mod page;
+mod routes;
 pub(crate) mod search;
 mod shell;
 
+pub use routes::openapi;
+
 use crate::metrics::Stage;
+use crate::openapi::{ErrorReply, ErrorTold};
 use crate::reply::{Provenance, Reply};
 use crate::route::{FilesFirst, Via};
 use crate::service::{AskError, Request as AskRequest, Service};
@@ -24,10 +28,9 @@ use axum::extract::{DefaultBodyLimit, Query, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, post};
 use runbook_shared::limits::BODY_BYTES_MAX;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
@@ -108,19 +111,11 @@ impl App {
 
     /// The router.
     pub fn router(self) -> Router {
-        Router::new()
-            .route("/v1/ask", post(ask_post).get(ask_get))
-            .route("/v1/search", get(search::search))
-            .route("/v1/cite", post(cite::cite))
-            .route("/v1/index", get(search::index))
-            .route("/mcp", any(mcp::serve))
-            .route("/v1/status", get(status_page))
-            .merge(fs::routes().layer(middleware::from_fn_with_state(self.clone(), noted::note)))
-            .route("/livez", get(|| async { "ok\n" }))
-            .route("/readyz", get(readyz))
-            .route("/v1/feedback", post(feedback::post))
-            .route("/metrics", get(metrics::scrape))
+        let noted = middleware::from_fn_with_state(self.clone(), noted::note);
+        routes::plain()
+            .merge(fs::routes().map(|r| r.layer(noted)))
             .merge(page::routes())
+            .into_router()
             .fallback(page::nowhere)
             .method_not_allowed_fallback(|| async {
                 ApiError::new(
@@ -166,7 +161,8 @@ impl IntoResponse for ApiError {
         if self.status.is_server_error() {
             tracing::warn!(request_id = id, code = self.code, "{}", self.message);
         }
-        let body = json!({"error": {"code": self.code, "message": self.message, "hint": self.hint}, "request_id": id});
+        let error = ErrorTold { code: self.code, message: self.message, hint: self.hint };
+        let body = ErrorReply { error, request_id: id };
         let mut response = (self.status, axum::Json(body)).into_response();
         response.extensions_mut().insert(ErrorCode(self.code));
         if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
@@ -313,27 +309,42 @@ fn checked(app: &App, method: &Method, headers: &HeaderMap, form: bool) -> Resul
     Ok(())
 }
 
-#[derive(Debug, Deserialize)]
+/// A question.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Question")]
 struct AskBody {
+    /// The question; control characters count as blanks.
     question: String,
+    /// How many sections to name; 5 when left out.
     #[serde(default)]
+    #[schemars(range(min = 1, max = 50))]
     k: Option<usize>,
+    /// Only documents at or beneath this path, or `repo:NAME` for one repository.
     #[serde(default)]
     scope: Option<String>,
+    /// Name of the conversation: at most 128 letters, digits, `-`, `_`; a new one when left out.
     #[serde(default)]
     session: Option<String>,
+    /// Add `explain` to the reply.
     #[serde(default)]
     explain: Option<bool>,
 }
 
-#[derive(Debug, Deserialize)]
+/// A question in a query string.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AskQuery {
+    /// The question; control characters count as blanks.
     q: String,
+    /// How many sections to name; 5 when left out.
+    #[schemars(range(min = 1, max = 50))]
     k: Option<usize>,
+    /// Only documents at or beneath this path, or `repo:NAME` for one repository.
     scope: Option<String>,
+    /// Name of the conversation: at most 128 letters, digits, `-`, `_`; a new one when left out.
     session: Option<String>,
+    /// Add `explain` to the reply.
     explain: Option<bool>,
 }
 

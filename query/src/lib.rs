@@ -26,6 +26,7 @@ pub mod http;
 pub mod journal;
 pub mod mcp;
 pub mod metrics;
+mod openapi;
 pub mod page;
 pub mod passage;
 pub mod reply;

@@ -1,5 +1,6 @@
 //! What a question comes back with. The JSON keys are a contract; every one is always there.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Four decimals are all that a score means; f32 noise would only look like more.
@@ -29,7 +30,7 @@ pub fn round4(value: f32) -> f64 {
 pub const I_DO_NOT_KNOW: &str = "I do not know";
 
 /// How sure the reply is of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Band {
     /// A passage is shown as the answer.
@@ -53,7 +54,7 @@ impl Band {
 }
 
 /// Why there is no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RefusalReason {
     /// A request to act.
@@ -116,7 +117,7 @@ impl RefusalReason {
 }
 
 /// A place in the runbooks that supports an answer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Citation {
     /// Path relative to the root of the repository.
     pub path: String,
@@ -139,7 +140,7 @@ pub struct Citation {
 }
 
 /// A heading that was searched.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Searched {
     /// Path of the document.
     pub path: String,
@@ -148,7 +149,7 @@ pub struct Searched {
 }
 
 /// A near section of a refusal.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Nearest {
     /// Path of the document.
     pub path: String,
@@ -172,7 +173,7 @@ pub struct Nearest {
 }
 
 /// Why a question was not answered, and what was near.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Refusal {
     /// The reason.
     pub reason: RefusalReason,
@@ -185,7 +186,7 @@ pub struct Refusal {
 }
 
 /// Which snapshot a reply comes from.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Provenance {
     /// The generation.
     pub generation: Option<String>,
@@ -202,7 +203,7 @@ pub struct Provenance {
 }
 
 /// A reply.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Reply {
     /// Names this reply, for feedback.
     pub id: String,

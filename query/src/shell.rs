@@ -40,8 +40,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// One command line.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "CommandLine")]
 pub struct Request {
     /// What is run.
     pub command: String,

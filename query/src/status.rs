@@ -4,78 +4,200 @@ use crate::reply::round4;
 use crate::service::{Service, age};
 use crate::snapshot::RepoState;
 use runbook_shared::embed::EmbedderId;
-use runbook_shared::generation::manifest::ExpectedRates;
+use runbook_shared::generation::Generation;
+use runbook_shared::generation::manifest::{Counts, ExpectedRates, GraphReport};
 use runbook_shared::last_run::Outcome;
 use runbook_shared::retrieval::model;
 use runbook_shared::score::ScoreFloor;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-/// The status as JSON.
+/// The state of the daemon: the keys of the first repository, and those of all.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Status {
+    /// The first repository.
+    #[serde(flatten)]
+    first: Option<RepoStatus>,
+    /// Every repository has a generation.
+    ready: bool,
+    /// Of the program.
+    version: &'static str,
+    /// Seconds since the start.
+    uptime_s: u64,
+    /// How often a new state was swapped in.
+    reloads: u64,
+    /// The floors in force.
+    gate: GateStatus,
+    /// Every repository.
+    repos: Vec<RepoStatus>,
+}
+
+/// The floors of the evidence gate.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct GateStatus {
+    /// Confidence from which a passage is an answer.
+    score_floor: f64,
+    /// Confidence from which a refusal is in the band `closest`.
+    closest_floor: f64,
+    /// What the confidence model was fitted on.
+    fitted_on: String,
+    /// The embedder that it was fitted with, by the hash of its model; null for words alone.
+    embedder_sha256: Option<String>,
+}
+
+/// The state of one repository.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct RepoStatus {
+    /// Its name; empty where there is only one.
+    repo: String,
+    /// The open generation; null without one, as all that is known from it.
+    generation: Option<String>,
+    /// Its commit.
+    commit: Option<String>,
+    /// Its branch.
+    branch: Option<String>,
+    /// The source, without credentials.
+    source: Option<String>,
+    /// When it was written.
+    indexed_at: Option<String>,
+    /// When ingest last reached the source.
+    source_checked_at: Option<String>,
+    /// Seconds since it was written.
+    age_s: Option<u64>,
+    /// No vectors, or no embedder.
+    degraded: bool,
+    /// The last ingest failed.
+    stale: bool,
+    /// With what.
+    source_error: Option<String>,
+    /// Why the newest generation is not the open one, or why there is none.
+    problem: Option<String>,
+    /// How the last ingest ended.
+    last_run: Option<LastRunStatus>,
+    /// The embedder of its vectors.
+    embedder: Option<EmbedderId>,
+    /// What it holds.
+    counts: Option<Counts>,
+    /// What the HNSW graph reaches.
+    graph: Option<GraphReport>,
+    /// What the floor in force does to the probes of the generation; null for an empty corpus.
+    calibration: Option<CalibrationStatus>,
+}
+
+/// The last ingest.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct LastRunStatus {
+    /// How it ended.
+    outcome: Outcome,
+    /// When, RFC 3339, UTC.
+    finished_at: String,
+    /// What failed, in one line.
+    error: Option<String>,
+}
+
+/// What a floor does to probes.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct CalibrationStatus {
+    /// The floor.
+    score_floor: f64,
+    /// Share of the questions made from the generation's own sections that it refuses.
+    false_refusals: f64,
+    /// Share of the same that it answers with their sections left out.
+    false_answers: f64,
+    /// Share of the questions about other things that it answers.
+    foreign_answers: f64,
+    /// How many there were.
+    probes: Probes,
+    /// Set where the floor lets all or none through.
+    warning: Option<&'static str>,
+}
+
+/// Numbers of probes.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct Probes {
+    /// Made from sections of the generation.
+    own: usize,
+    /// About other things.
+    foreign: usize,
+    /// Own ones that found their own section first.
+    own_found: u32,
+}
+
+/// The status of a service.
 #[must_use]
-pub fn status(service: &Service) -> Value {
+pub fn status(service: &Service) -> Status {
     let snapshot = service.snapshot();
     let embedder = service.embedder();
     let id = embedder.as_ref().map(|e| e.id());
-    let repos: Vec<Value> =
-        snapshot.repos.iter().map(|r| repo(r, id, service.policy().score_floor)).collect();
+    let floor = service.policy().score_floor;
+    let repos: Vec<RepoStatus> = snapshot.repos.iter().map(|r| repo(r, id, floor)).collect();
     let (reloads, uptime_s) = service.uptime();
     let sha = embedder.as_ref().map(|e| e.id().model_sha256.clone());
     let model = model::for_embedder(sha.as_deref());
-    let mut status = repos.first().cloned().unwrap_or_else(|| json!({}));
-    if let Some(map) = status.as_object_mut() {
-        map.insert("ready".into(), json!(snapshot.is_ready()));
-        map.insert("version".into(), json!(env!("CARGO_PKG_VERSION")));
-        map.insert("uptime_s".into(), json!(uptime_s));
-        map.insert("reloads".into(), json!(reloads));
-        map.insert(
-            "gate".into(),
-            json!({
-                "score_floor": round4(service.policy().score_floor.map_or(model.score_floor, ScoreFloor::get)),
-                "closest_floor": round4(model.closest_floor),
-                "fitted_on": model.fitted_on,
-                "embedder_sha256": model.embedder_sha256,
-            }),
-        );
-        map.insert("repos".into(), json!(repos));
+    Status {
+        first: repos.first().cloned(),
+        ready: snapshot.is_ready(),
+        version: env!("CARGO_PKG_VERSION"),
+        uptime_s,
+        reloads,
+        gate: GateStatus {
+            score_floor: round4(floor.map_or(model.score_floor, ScoreFloor::get)),
+            closest_floor: round4(model.closest_floor),
+            fitted_on: model.fitted_on.clone(),
+            embedder_sha256: model.embedder_sha256.clone(),
+        },
+        repos,
     }
-    status
 }
 
-fn repo(state: &RepoState, embedder: Option<&EmbedderId>, floor: Option<ScoreFloor>) -> Value {
-    let calibration = state.corpus.as_ref().and_then(|c| {
-        let manifest = &c.generation.manifest;
-        let sha = manifest.embedder.as_ref().map(|e| e.model_sha256.as_str());
-        let floor = floor.map_or(model::for_embedder(sha).score_floor, ScoreFloor::get);
-        let calibration = manifest.calibration.as_ref()?;
-        let ExpectedRates { score_floor, false_refusals, false_answers, foreign_answers, warning } =
-            calibration.at(floor);
-        Some(json!({
-            "score_floor": round4(score_floor), "false_refusals": round4(false_refusals),
-            "false_answers": round4(false_answers), "foreign_answers": round4(foreign_answers),
-            "probes": {"own": calibration.own.len(), "foreign": calibration.foreign.len(), "own_found": calibration.own_found},
-            "warning": warning,
-        }))
-    });
-    let manifest = state.corpus.as_ref().map(|c| &c.generation.manifest);
+fn repo(state: &RepoState, embedder: Option<&EmbedderId>, floor: Option<ScoreFloor>) -> RepoStatus {
+    let generation = state.corpus.as_ref().map(|c| &c.generation);
+    let manifest = generation.map(|g| &g.manifest);
     let last = state.last_run.as_ref();
     let failed = last.filter(|l| l.outcome == Outcome::Failed);
-    json!({
-        "repo": state.repo.name,
-        "generation": state.corpus.as_ref().map(|c| &c.generation.id),
-        "commit": manifest.and_then(|m| m.commit.as_ref()),
-        "branch": manifest.and_then(|m| m.branch.as_ref()),
-        "source": manifest.map(|m| &m.source),
-        "indexed_at": manifest.map(|m| &m.indexed_at),
-        "source_checked_at": last.and_then(|l| l.source_checked_at.as_ref()).or_else(|| manifest.map(|m| &m.indexed_at)),
-        "age_s": manifest.and_then(age),
-        "degraded": manifest.is_none_or(|m| m.embedder.is_none() || m.embedder.as_ref() != embedder),
-        "stale": failed.is_some(),
-        "source_error": failed.and_then(|l| l.error.as_ref()),
-        "problem": state.problem,
-        "last_run": last.map(|l| json!({"outcome": l.outcome, "finished_at": l.finished_at, "error": l.error})),
-        "embedder": manifest.and_then(|m| m.embedder.as_ref()),
-        "counts": manifest.map(|m| &m.counts),
-        "graph": manifest.and_then(|m| m.graph.as_ref()),
-        "calibration": calibration,
+    let checked = last.and_then(|l| l.source_checked_at.clone());
+    RepoStatus {
+        repo: state.repo.name.clone(),
+        generation: generation.map(|g| g.id.clone()),
+        commit: manifest.and_then(|m| m.commit.clone()),
+        branch: manifest.and_then(|m| m.branch.clone()),
+        source: manifest.map(|m| m.source.clone()),
+        indexed_at: manifest.map(|m| m.indexed_at.clone()),
+        source_checked_at: checked.or_else(|| manifest.map(|m| m.indexed_at.clone())),
+        age_s: manifest.and_then(age),
+        degraded: manifest.is_none_or(|m| m.embedder.is_none() || m.embedder.as_ref() != embedder),
+        stale: failed.is_some(),
+        source_error: failed.and_then(|l| l.error.clone()),
+        problem: state.problem.clone(),
+        last_run: last.map(|l| LastRunStatus {
+            outcome: l.outcome,
+            finished_at: l.finished_at.clone(),
+            error: l.error.clone(),
+        }),
+        embedder: manifest.and_then(|m| m.embedder.clone()),
+        counts: manifest.map(|m| m.counts.clone()),
+        graph: manifest.and_then(|m| m.graph),
+        calibration: generation.and_then(|g| calibration(g, floor)),
+    }
+}
+
+fn calibration(generation: &Generation, floor: Option<ScoreFloor>) -> Option<CalibrationStatus> {
+    let manifest = &generation.manifest;
+    let sha = manifest.embedder.as_ref().map(|e| e.model_sha256.as_str());
+    let floor = floor.map_or(model::for_embedder(sha).score_floor, ScoreFloor::get);
+    let calibration = manifest.calibration.as_ref()?;
+    let ExpectedRates { score_floor, false_refusals, false_answers, foreign_answers, warning } =
+        calibration.at(floor);
+    Some(CalibrationStatus {
+        score_floor: round4(score_floor),
+        false_refusals: round4(false_refusals),
+        false_answers: round4(false_answers),
+        foreign_answers: round4(foreign_answers),
+        probes: Probes {
+            own: calibration.own.len(),
+            foreign: calibration.foreign.len(),
+            own_found: calibration.own_found,
+        },
+        warning,
     })
 }

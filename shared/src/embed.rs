@@ -27,7 +27,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 pub const NO_EMBEDDER: &str = "none";
 
 /// What makes two vectors comparable: all of it must be equal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EmbedderId {
     /// Name of the model.

@@ -11,8 +11,9 @@ use std::path::Path;
 pub const FILE_NAME: &str = "last-run.json";
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "IngestOutcome")]
 pub enum Outcome {
     /// A new generation is current.
     Published,

@@ -129,6 +129,104 @@ fn reports_become_cases_and_a_cut_line_is_told() {
     assert!(code == Some(1) && talk.contains("--state"), "{talk}");
 }
 
+fn git(dir: &Path, args: &[&str]) -> String {
+    let out = Command::new("git").arg("-C").arg(dir).args(args).output().unwrap();
+    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8_lossy(&out.stdout).trim_end().to_owned()
+}
+
+#[test]
+fn reports_become_a_branch_and_nothing_else_changes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (feedback, clone) = (dir.path().join("feedback"), dir.path().join("clone"));
+    for d in [&feedback, &clone] {
+        std::fs::create_dir(d).unwrap();
+    }
+    let report = |id: &str, question: &str| {
+        json!({"report": id, "at": "2026-01-01T00:00:00Z", "verdict": "wrong", "question": question, "band": "nothing",
+               "page": "a.md", "citations": [], "retrieved": [{"path": "a.md", "heading": "One"}]})
+        .to_string()
+    };
+    let rows =
+        [report("f1", "where is one"), report("f2", "where is two"), report("f3", "WHERE is one?")];
+    std::fs::write(feedback.join("reports.jsonl"), rows.join("\n")).unwrap();
+    git(&clone, &["init", "-q", "-b", "main"]);
+    let known = json!({"question": "Where is two"}).to_string();
+    std::fs::create_dir_all(clone.join("evals/cases")).unwrap();
+    std::fs::write(clone.join("evals/cases/feedback.jsonl"), format!("{known}\n")).unwrap();
+    std::fs::write(clone.join("other.md"), "committed").unwrap();
+    git(&clone, &["add", "."]);
+    let who = ["-c", "user.name=A", "-c", "user.email=a@example.org"];
+    git(&clone, &[&who[..], &["commit", "-qm", "first"]].concat());
+    std::fs::write(clone.join("other.md"), "being written").unwrap();
+    std::fs::write(clone.join("new.md"), "staged").unwrap();
+    git(&clone, &["add", "new.md"]);
+    let state = |dir: &Path| {
+        (
+            git(dir, &["status", "--porcelain"]),
+            git(dir, &["rev-parse", "HEAD"]),
+            git(dir, &["symbolic-ref", "HEAD"]),
+        )
+    };
+    let before = state(&clone);
+    let repository = clone.join("evals");
+    let run = |branch: &str, out: &str| {
+        let args = [
+            "promote",
+            "--no-input",
+            "--feedback",
+            feedback.to_str().unwrap(),
+            "--repository",
+            repository.to_str().unwrap(),
+            "--branch",
+            branch,
+            "--out",
+            out,
+        ];
+        program(&args, "")
+    };
+    let (code, _, talk) = run("feedback", "evals/cases/feedback.jsonl");
+    if code != Some(0) {
+        // A machine where git knows nobody.
+        assert!(talk.contains("git config user.name"), "{talk}");
+        assert_eq!(git(&clone, &["branch", "--list", "feedback"]), "");
+    }
+    git(&clone, &["config", "user.name", "A"]);
+    git(&clone, &["config", "user.email", "a@example.org"]);
+    let (code, said, talk) = run("feedback-cases", "evals/cases/feedback.jsonl");
+    assert_eq!(code, Some(0), "{talk}");
+    assert!(said.contains("1 new cases in evals/cases/feedback.jsonl of commit "), "{said}");
+    assert_eq!(state(&clone), before, "work tree, index and HEAD are as they were");
+    assert_eq!(
+        git(&clone, &["diff", "--name-only", "main", "feedback-cases"]),
+        "evals/cases/feedback.jsonl"
+    );
+    let text = git(&clone, &["show", "feedback-cases:evals/cases/feedback.jsonl"]);
+    let rows: Vec<&str> = text.lines().collect();
+    assert!(rows.len() == 2 && rows[0] == known && rows[1].contains("WHERE is one?"), "{text}");
+    assert_eq!(git(&clone, &["rev-parse", "feedback-cases^"]), before.1);
+    assert!(
+        git(&clone, &["log", "-1", "--format=%B", "feedback-cases"]).contains("- WHERE is one?")
+    );
+    for (branch, out, says) in [
+        ("feedback-cases", "a.jsonl", "is there already"),
+        ("a..b", "a.jsonl", "cannot be the name"),
+        ("x", "../a.jsonl", "not in the repository"),
+        ("x", ".git/config", "not in the repository"),
+        ("x", "evals", "is no file"),
+    ] {
+        let (code, _, talk) = run(branch, out);
+        assert!(code == Some(1) && talk.contains(says), "{branch} {out}: {talk}");
+    }
+    git(
+        &clone,
+        &["-c", "advice.detachedHead=false", "checkout", "-q", "--detach", "feedback-cases"],
+    );
+    let (_, said, _) = run("again", "evals/cases/feedback.jsonl");
+    assert!(said.contains("0 new cases in no branch"), "{said}");
+    assert_eq!(git(&clone, &["branch", "--list", "again"]), "");
+}
+
 #[test]
 fn gaps_are_printed_for_a_writer() {
     let dir = tempfile::tempdir().unwrap();

@@ -18,7 +18,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// What the guard says of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ruling {
     /// Every exact word stands in a source, and there is a citation.
@@ -32,7 +32,7 @@ pub enum Ruling {
 }
 
 /// Why a word counts as unsupported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// It stands in no source.
@@ -46,7 +46,7 @@ pub enum Reason {
 }
 
 /// A word that no source supports.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Unsupported {
     /// The word.
     pub token: String,

@@ -1,24 +1,51 @@
 //! `POST /v1/cite`: the guard on an answer that somebody else has written.
 
-use super::{ApiError, App, bad_request, json_body, with_provenance};
-use crate::evidence::guard::Guarded;
-use crate::reply::Provenance;
+use super::{ApiError, App, bad_request, json_body};
+use crate::evidence::guard::{Guarded, Ruling, Unsupported};
+use crate::reply::{Citation, Provenance};
 use crate::route::Via;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-#[derive(Debug, Deserialize)]
+/// An answer that is to be checked.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct CiteBody {
+#[schemars(rename = "AnswerToCheck")]
+pub(super) struct CiteBody {
+    /// The session that has seen the sources.
     session: String,
+    /// The text of the answer.
     answer: String,
+    /// How many citations to give; 5 when left out.
     #[serde(default)]
+    #[schemars(range(min = 1, max = 50))]
     k: Option<usize>,
+}
+
+/// What the guard found.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CiteReply<'a> {
+    /// The session.
+    session: &'a str,
+    /// The verdict.
+    verdict: Ruling,
+    /// Citations that support the answer, best first.
+    citations: &'a [Citation],
+    /// Words that no source supports, in the order of the answer.
+    unsupported: &'a [Unsupported],
+    /// How many exact words and commands were checked.
+    checked: usize,
+    /// How many documents were candidates.
+    sources: usize,
+    /// The snapshot.
+    #[serde(flatten)]
+    provenance: &'a Provenance,
 }
 
 pub(super) async fn cite(
@@ -41,7 +68,6 @@ pub(super) async fn cite(
 /// The verdict as a word.
 #[must_use]
 pub(crate) fn ruling(guarded: &Guarded) -> &'static str {
-    use crate::evidence::guard::Ruling;
     match guarded.verdict {
         Ruling::Supported => "supported",
         Ruling::Unsupported => "unsupported",
@@ -53,15 +79,14 @@ pub(crate) fn ruling(guarded: &Guarded) -> &'static str {
 /// The guard's finding as a reply.
 #[must_use]
 pub(crate) fn reply(session: &str, guarded: &Guarded, provenance: &Provenance) -> Value {
-    with_provenance(
-        json!({
-            "session": session,
-            "verdict": guarded.verdict,
-            "citations": guarded.citations,
-            "unsupported": guarded.unsupported,
-            "checked": guarded.checked,
-            "sources": guarded.sources,
-        }),
+    let reply = CiteReply {
+        session,
+        verdict: guarded.verdict,
+        citations: &guarded.citations,
+        unsupported: &guarded.unsupported,
+        checked: guarded.checked,
+        sources: guarded.sources,
         provenance,
-    )
+    };
+    serde_json::to_value(reply).unwrap_or_default()
 }

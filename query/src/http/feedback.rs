@@ -3,6 +3,7 @@
 use super::{ApiError, App};
 use crate::feedback::recent::Asked;
 use crate::feedback::reports::ReportError;
+use crate::openapi::Operation;
 use crate::page;
 use crate::service::{Request, Service};
 use axum::body::Bytes;
@@ -10,7 +11,8 @@ use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -33,7 +35,7 @@ pub(super) fn is_form(headers: &HeaderMap) -> bool {
 }
 
 /// What was wrong, or not.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Verdict {
     Wrong,
@@ -50,12 +52,15 @@ impl Verdict {
 }
 
 /// A report as it is sent.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Report")]
 struct Body {
     /// The reply's id.
     id: String,
+    /// What it was.
     verdict: Verdict,
+    /// What is wrong, at most 8000 bytes.
     #[serde(default)]
     note: String,
     /// The right page: a path, with a heading after `#` where it is known.
@@ -64,8 +69,39 @@ struct Body {
     /// The question: asked once more where the reply is not remembered.
     #[serde(default)]
     question: Option<String>,
+    /// The scope that it was asked with.
     #[serde(default)]
     scope: Option<String>,
+}
+
+/// A report that was kept.
+#[derive(Serialize, JsonSchema)]
+struct ReportKept {
+    /// Its id.
+    report: String,
+}
+
+/// What the route does.
+pub(super) fn operation() -> Operation {
+    Operation::post("feedback", "Keeps what a user says of a reply")
+        .tagged("questions")
+        .body::<Body>()
+        .form::<Body>()
+        .json::<ReportKept>(201, "it is on disk")
+        .bare(303, "the same for a form of the page: to `/reported`")
+        .errors(super::routes::QUESTION)
+        .errors(&[
+            (400, "bad_json"),
+            (400, "bad_form"),
+            (400, "bad_report"),
+            (400, "note_too_long"),
+            (404, "no_such_reply"),
+            (413, "bad_body"),
+            (413, "report_too_long"),
+            (503, "no_state"),
+            (503, "not_written"),
+            (507, "feedback_full"),
+        ])
 }
 
 fn bad(code: &'static str, message: impl Into<String>) -> ApiError {
@@ -121,7 +157,7 @@ pub(super) async fn post(
             let to = format!("/reported?q={back}");
             (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response()
         }
-        Ok(id) => (StatusCode::CREATED, axum::Json(json!({"report": id}))).into_response(),
+        Ok(report) => (StatusCode::CREATED, axum::Json(ReportKept { report })).into_response(),
     }
 }
 

@@ -1,22 +1,25 @@
 //! The tree over HTTP: `/v1/fs/*`. Query strings and bodies have the keys of [`crate::tree::request`], and
 //! `session` beside them; every reply is an envelope.
 
+use super::routes::Routes;
 use super::{ApiError, App};
+use crate::openapi::{Errors, Operation};
 use crate::shell::help;
 use crate::tree::envelope::Envelope;
+use crate::tree::limits::Limits;
 use crate::tree::operations::mounts_json;
 use crate::tree::path::{self, HOME};
 use crate::tree::request;
 use crate::tree::router::View;
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use serde::Deserialize;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tower_http::compression::{CompressionLayer, CompressionLevel};
 
@@ -45,24 +48,115 @@ pub(super) const WRITE_BODY_BYTES_MAX: usize = 17 << 20;
 type Pairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 type Body = Result<Bytes, BytesRejection>;
 
+/// What every operation can end with.
+const TREE: Errors = &[
+    (400, "bad_request"),
+    (400, "bad_session"),
+    (400, "bad_path"),
+    (404, "not_found"),
+    (429, "busy"),
+    (500, "failed"),
+    (503, "unavailable"),
+    (503, "stopped"),
+];
+
+/// What is common to the operations of the tree.
+fn enveloped(operation: Operation) -> Operation {
+    operation
+        .tagged("tree")
+        .json::<Enveloped>(200, "content, and the sources that it comes from")
+        .other(200, "text/plain; charset=utf-8", "the content alone")
+        .errors(TREE)
+        .errors_as::<Enveloped>()
+}
+
+fn reading<T: JsonSchema>(name: &'static str, about: &'static str) -> Operation {
+    enveloped(Operation::get(name, about)).query::<T>().session().errors(&[(400, "bad_query")])
+}
+
+fn changing<T: JsonSchema>(name: &'static str, about: &'static str) -> Operation {
+    enveloped(Operation::post(name, about))
+        .body::<T>()
+        .session()
+        .errors(&[(400, "bad_json"), (413, "bad_body")])
+}
+
 /// The routes.
-pub(super) fn routes() -> Router<App> {
-    Router::new()
-        .route("/v1/fs/ls", get(ls))
-        .route("/v1/fs/read", get(read))
-        .route("/v1/fs/tree", get(draw))
-        .route("/v1/fs/find", get(find))
-        .route("/v1/fs/grep", get(grep))
-        .route("/v1/fs/load", get(load))
-        .route("/v1/fs/history", get(history))
-        .route("/v1/fs/capabilities", get(capabilities))
-        .route("/v1/fs/write", post(write))
-        .route("/v1/fs/edit", post(edit))
-        .route("/v1/fs/delete", post(delete))
-        .route("/v1/fs/touched", post(touched))
-        .route("/v1/shell", post(super::shell::run))
-        .layer(DefaultBodyLimit::max(WRITE_BODY_BYTES_MAX))
-        .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
+pub(super) fn routes() -> Routes {
+    let same = "unchanged since the `ETag` of `If-None-Match`";
+    let list = reading::<request::Ls>("fs_ls", "Lists a directory, or names a file");
+    let whole = reading::<request::Read>("fs_read", "Reads a file, or some lines of it")
+        .other(200, "application/octet-stream", "the file as it is, where `Accept` names this")
+        .errors(&[(400, "is_a_directory"), (404, "no_such_version")]);
+    let drawn = reading::<request::Draw>("fs_tree", "Draws a directory and what lies beneath it");
+    let found = reading::<request::Find>("fs_find", "Finds files and directories");
+    let matched = reading::<request::Grep>("fs_grep", "Searches lines by a pattern")
+        .errors(&[(400, "bad_pattern")]);
+    let loaded = reading::<request::Load>("fs_load", "All files of the read-only mounts");
+    let versions = reading::<request::History>("fs_history", "Lists the versions of a file")
+        .errors(&[(400, "is_a_directory")]);
+    let able = Operation::get("fs_capabilities", "What the tree and the shell can do")
+        .tagged("tree")
+        .json::<Capabilities>(200, "mounts, limits, and commands with their options");
+    let write_errors: Errors = &[(403, "read_only"), (400, "is_a_directory"), (413, "too_large")];
+    let written = changing::<request::Write>("fs_write", "Writes a file").errors(write_errors);
+    let edited = changing::<request::Edit>("fs_edit", "Replaces text in a file")
+        .errors(write_errors)
+        .errors(&[(409, "no_such_text")]);
+    let deleted = changing::<request::Delete>("fs_delete", "Deletes a file or a directory")
+        .errors(write_errors);
+    let noted = changing::<Touched>("fs_touched", "Notes what a client read of what it loaded")
+        .errors(&[(400, "too_many")]);
+    let run = changing::<crate::shell::Request>("shell", "Runs one command line");
+    Routes::new()
+        .route("/v1/fs/ls", get(ls), [list.bare(304, same)])
+        .route("/v1/fs/read", get(read), [whole.bare(304, same)])
+        .route("/v1/fs/tree", get(draw), [drawn.bare(304, same)])
+        .route("/v1/fs/find", get(find), [found.bare(304, same)])
+        .route("/v1/fs/grep", get(grep), [matched.bare(304, same)])
+        .route("/v1/fs/load", get(load), [loaded.bare(304, same)])
+        .route("/v1/fs/history", get(history), [versions])
+        .route("/v1/fs/capabilities", get(capabilities), [able])
+        .route("/v1/fs/write", post(write), [written])
+        .route("/v1/fs/edit", post(edit), [edited])
+        .route("/v1/fs/delete", post(delete), [deleted])
+        .route("/v1/fs/touched", post(touched), [noted])
+        .route("/v1/shell", post(super::shell::run), [run])
+        .map(|router| {
+            router
+                .layer(DefaultBodyLimit::max(WRITE_BODY_BYTES_MAX))
+                .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
+        })
+}
+
+/// An envelope as it is sent.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Envelope")]
+struct Enveloped<'a> {
+    #[serde(flatten)]
+    envelope: &'a Envelope,
+    /// On whose behalf.
+    session: &'a str,
+    /// Names the line in the server's log; only where there is an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
+}
+
+/// What the tree and the shell can do.
+#[derive(Serialize, JsonSchema)]
+struct Capabilities<'a> {
+    /// Where stores are mounted, whether they can be written, and whether they keep versions.
+    mounts: Value,
+    /// The bounds in force.
+    limits: &'a Limits,
+    /// Commands of the shell, with their options.
+    commands: Value,
+    /// How a pattern can be read.
+    patterns: [&'static str; 4],
+    /// Where a path without `/` starts.
+    home: &'static str,
+    /// Changes with the generations that are served.
+    stamp: String,
 }
 
 /// A request and the session that it names.
@@ -175,11 +269,8 @@ pub(super) fn reply(envelope: &Envelope, headers: &HeaderMap, session: &str) -> 
         let kind = (header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
         (status, [kind], text).into_response()
     } else {
-        let mut body = serde_json::to_value(envelope).unwrap_or_default();
-        body["session"] = json!(session);
-        if envelope.error.is_some() {
-            body["request_id"] = json!(super::request_id());
-        }
+        let request_id = envelope.error.is_some().then(super::request_id);
+        let body = Enveloped { envelope, session, request_id };
         (status, axum::Json(body)).into_response()
     };
     response.extensions_mut().insert(super::noted::Noted::of(envelope, session));
@@ -390,16 +481,20 @@ async fn delete(
 }
 
 /// What a client read of the tree that it loaded.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Touched {
+    /// At most 1000.
     places: Vec<Reported>,
 }
 
-#[derive(Deserialize)]
+/// A place that was read.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Reported {
+    /// The file.
     path: String,
+    /// First and last line; all of it when left out.
     #[serde(default)]
     lines: Option<[u32; 2]>,
 }
@@ -435,13 +530,13 @@ async fn touched(
 /// What the tree and the shell can do: commands, options, limits, mounts.
 async fn capabilities(State(app): State<App>) -> Result<Response, ApiError> {
     let view = app.service.view(None)?;
-    let body = json!({
-        "mounts": mounts_json(&view),
-        "limits": view.limits(),
-        "commands": help::as_data(),
-        "patterns": ["fixed", "basic", "extended", "rust"],
-        "home": HOME,
-        "stamp": view.stamp(),
-    });
+    let body = Capabilities {
+        mounts: mounts_json(&view),
+        limits: view.limits(),
+        commands: help::as_data(),
+        patterns: ["fixed", "basic", "extended", "rust"],
+        home: HOME,
+        stamp: view.stamp(),
+    };
     Ok(axum::Json(body).into_response())
 }

@@ -1,11 +1,12 @@
 //! The page's routes: `/`, `/read`, `/browse`, `/status`, and its two files.
 
+use super::routes::Routes;
 use super::{ApiError, App, ErrorCode, feedback};
 use crate::metrics::Stage;
+use crate::openapi::Operation;
 use crate::page::{SECURITY_POLICY, answer, assets, browse, layout, reader, status};
 use crate::scan;
 use crate::service::Request as AskRequest;
-use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
@@ -13,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use maud::Markup;
 use runbook_shared::retrieval::corpus::Corpus;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,16 +22,62 @@ use std::time::Instant;
 /// The largest document that is rendered, in bytes (1 MiB); a larger one is shown as its source.
 const RENDERED_BYTES_MAX: usize = 1024 * 1024;
 
-pub(super) fn routes() -> Router<App> {
-    Router::new()
-        .route("/", get(ask))
-        .route("/reported", get(reported))
-        .route("/status", get(state))
-        .route("/browse", get(browse_root))
-        .route("/browse/{*dir}", get(browse_dir))
-        .route("/read/{*path}", get(read))
-        .route("/assets/{file}", get(asset))
-        .route("/favicon.ico", get(|| async { StatusCode::NO_CONTENT }))
+pub(super) fn routes() -> Routes {
+    let html = "text/html; charset=utf-8";
+    let page = |name, about| Operation::get(name, about).tagged("page").other(200, html, "a page");
+    let not_here = "it is not here, said on a page";
+    let answer = page("page_ask", "The box, and the answer to `q`")
+        .query::<AskQuery>()
+        .other(400, html, "what cannot be asked, said on a page")
+        .other(413, html, "the question is too long, said on a page")
+        .other(429, html, "too many questions are waiting, said on a page")
+        .other(503, html, "not ready or too late, said on a page");
+    Routes::new()
+        .route("/", get(ask), [answer])
+        .route(
+            "/reported",
+            get(reported),
+            [page("page_reported", "Thanks for a report").query::<AskQuery>()],
+        )
+        .route("/status", get(state), [page("page_status", "What is served, skipped and asked")])
+        .route(
+            "/browse",
+            get(browse_root),
+            [page("page_browse", "The tree from its root").query::<ReadQuery>()],
+        )
+        .route(
+            "/browse/{*dir}",
+            get(browse_dir),
+            [page("page_directory", "A directory")
+                .path("its path")
+                .query::<ReadQuery>()
+                .other(404, html, not_here)],
+        )
+        .route(
+            "/read/{*path}",
+            get(read),
+            [page("page_read", "A document as it was indexed")
+                .path("its path")
+                .query::<ReadQuery>()
+                .bare(303, "the path is a directory: to `/browse`")
+                .other(404, html, not_here)],
+        )
+        .route(
+            "/assets/{file}",
+            get(asset),
+            [Operation::get("page_asset", "Style and script of the page")
+                .tagged("page")
+                .path("its name")
+                .other(200, "text/css; charset=utf-8", "the style")
+                .other(200, "text/javascript; charset=utf-8", "the script")
+                .other(200, "image/svg+xml", "the icon")
+                .bare(404, "no such file")],
+        )
+        .route(
+            "/favicon.ico",
+            get(|| async { StatusCode::NO_CONTENT }),
+            [Operation::get("page_icon", "No icon").tagged("page").bare(204, "none")],
+        )
 }
 
 /// A page with the headers that every page has.
@@ -97,11 +145,15 @@ fn not_found(what: &str) -> Response {
     )
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// What is asked.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 struct AskQuery {
+    /// The question.
     #[serde(default)]
     q: String,
+    /// As of `/v1/ask`.
     scope: Option<String>,
+    /// As of `/v1/ask`.
     session: Option<String>,
 }
 
@@ -164,10 +216,14 @@ async fn asset(uri: Uri) -> Response {
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// What of a document is shown.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 struct ReadQuery {
+    /// The repository, where several are served.
     repo: Option<String>,
+    /// Lines to mark: `3-9`.
     lines: Option<String>,
+    /// `source` for the source.
     view: Option<String>,
 }
 

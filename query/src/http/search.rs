@@ -1,8 +1,8 @@
 //! `GET /v1/search` and `/v1/index`, and the lines that questions and searches leave in the usage log.
 
-use super::{ApiError, App, AskQuery, from_query, with_provenance};
+use super::{ApiError, App, AskQuery, from_query};
 use crate::agents;
-use crate::reply::{Provenance, Reply, round4};
+use crate::reply::{Citation, Provenance, Reply, round4};
 use crate::route::{self, Via};
 use crate::service::SearchResult;
 use crate::usage;
@@ -10,8 +10,53 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::time::Instant;
+
+/// What a search gives.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum SearchReply<'a> {
+    /// What was found.
+    Found {
+        /// The sections, best first.
+        results: Vec<Found<'a>>,
+        /// The conversation.
+        session: String,
+        /// The snapshot.
+        #[serde(flatten)]
+        provenance: Provenance,
+    },
+    /// Nothing was searched: the session has not looked at the files yet (`[agents] files_first`).
+    Steered {
+        /// Always true.
+        steered: bool,
+        /// Why, and what to do.
+        note: String,
+        /// Calls to make instead.
+        next: Vec<String>,
+        /// The conversation.
+        session: String,
+    },
+}
+
+/// A section that was found.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Found<'a> {
+    #[serde(flatten)]
+    citation: &'a Citation,
+    /// Raw BM25.
+    bm25: f64,
+    /// Raw cosine; null without vectors.
+    cosine: Option<f64>,
+}
+
+impl<'a> Found<'a> {
+    fn of((citation, bm25, cosine): &'a SearchResult) -> Self {
+        Self { citation, bm25: round4(*bm25), cosine: cosine.map(round4) }
+    }
+}
 
 pub(super) async fn search(
     State(app): State<App>,
@@ -23,7 +68,7 @@ pub(super) async fn search(
     if app.steers(Via::Http, &session) {
         app.note(Via::Http, "search", "steered", started, 0);
         let (note, next) = route::steering_note(&request.question, Via::Http, &session);
-        let body = json!({"steered": true, "note": note, "next": next, "session": session});
+        let body = SearchReply::Steered { steered: true, note, next, session };
         return Ok(axum::Json(body).into_response());
     }
     request.session = Some(session.clone());
@@ -31,19 +76,13 @@ pub(super) async fn search(
     let found = app.work(move |service| service.search(&request)).await;
     app.note_search(Via::Http, &question, started, &found);
     let (results, provenance) = found?;
-    let body = json!({"results": results_json(&results), "session": session});
-    Ok(axum::Json(with_provenance(body, &provenance)).into_response())
+    let results = results.iter().map(Found::of).collect();
+    Ok(axum::Json(SearchReply::Found { results, session, provenance }).into_response())
 }
 
 /// Search results with their raw scores.
 pub(crate) fn results_json(results: &[SearchResult]) -> Vec<serde_json::Value> {
-    let value = |(citation, bm25, cosine): &SearchResult| {
-        let mut value = serde_json::to_value(citation).unwrap_or_default();
-        value["bm25"] = json!(round4(*bm25));
-        value["cosine"] = json!(cosine.map(round4));
-        value
-    };
-    results.iter().map(value).collect()
+    results.iter().map(|r| serde_json::to_value(Found::of(r)).unwrap_or_default()).collect()
 }
 
 impl App {

@@ -111,6 +111,8 @@ struct Renderer<'a> {
     links: Vec<bool>,
     /// The level of the outermost heading.
     outermost: usize,
+    /// Which of the document's headings is open.
+    heading: Option<usize>,
     /// The document's own elements.
     nesting: sanitise::Nesting,
     /// The most blocks that were open at once.
@@ -130,6 +132,7 @@ impl<'a> Renderer<'a> {
             in_image: None,
             links: Vec::new(),
             outermost: if whole.is_some() { 1 } else { outermost(text) },
+            heading: None,
             nesting: sanitise::Nesting::default(),
             deepest: 0,
         }
@@ -292,6 +295,9 @@ impl<'a> Renderer<'a> {
             TagEnd::Heading(level) => {
                 let level = self.level(level);
                 self.raw(format!("</h{level}>\n"));
+                if let Some(at) = self.heading.take().filter(|_| self.depth == 0) {
+                    self.beside(at);
+                }
             }
             TagEnd::Table => {
                 self.events.push(Event::End(tag));
@@ -308,15 +314,34 @@ impl<'a> Renderer<'a> {
 
     fn heading(&mut self, level: HeadingLevel, range: &Range<usize>) {
         let line = self.numbers.as_ref().map(|n| n.line(range.start));
-        let anchor = self
-            .whole
-            .zip(line)
-            .and_then(|(w, line)| w.headings.iter().find(|h| h.line == line))
-            .map(|h| h.anchor.as_str())
-            .filter(|a| !a.is_empty());
+        let headings = self.whole.map_or(&[][..], |w| w.headings);
+        self.heading = headings.iter().position(|h| Some(h.line) == line && !h.anchor.is_empty());
+        let anchor = self.heading.map(|at| headings[at].anchor.as_str());
         let id = anchor.map_or_else(String::new, |a| format!(" id=\"{}\"", code::escaped(a)));
         let level = self.level(level);
         self.raw(format!("<h{level}{id}>"));
+    }
+
+    /// Links to the sections before and after a heading. The style shows them only where the address
+    /// names that heading, which the server is not told.
+    fn beside(&mut self, at: usize) {
+        let headings = self.whole.map_or(&[][..], |w| w.headings);
+        let with_anchor = |h: &&Heading| !h.anchor.is_empty();
+        let before = headings[..at].iter().rev().find(with_anchor);
+        let after = headings[at + 1..].iter().find(with_anchor);
+        let link = |heading: Option<&Heading>, what: &str| {
+            heading.map_or_else(String::new, |h| {
+                let to = links::encode_value(&h.anchor);
+                format!(
+                    "<a href=\"#{to}\"><small>{what} section: </small>{}</a>",
+                    code::escaped(&h.text)
+                )
+            })
+        };
+        let (before, after) = (link(before, "Previous"), link(after, "Next"));
+        if !before.is_empty() || !after.is_empty() {
+            self.raw(format!("<div class=\"beside\">{before}{after}</div>\n"));
+        }
     }
 
     /// A picture as a link to it.
@@ -400,6 +425,9 @@ mod tests {
             out.contains("<h2 id=\"one\">One</h2>") && out.contains("<h3 id=\"two\">"),
             "{out}"
         );
+        let beside: Vec<&str> = out.split("<div class=\"beside\">").skip(1).collect();
+        assert!(beside.len() == 2 && beside[0].starts_with("<a href=\"#two\""), "{out}");
+        assert!(beside[1].starts_with("<a href=\"#one\"") && !beside[1].contains("Next"), "{out}");
         assert!(out.contains("id=\"L10\"") && out.contains("Front matter"), "{out}");
         assert_eq!(out.matches("cited\"").count(), 1, "{out}");
         assert!(out.contains("id=\"cited-lines\""), "{out}");

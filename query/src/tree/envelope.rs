@@ -1,13 +1,14 @@
 //! The one shape of every result: content, the sources that it comes from, and what went wrong.
 
 use super::error::TreeError;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Sources that a reply names; the rest are counted.
 pub const SOURCES_MAX: usize = 50;
 
 /// What an operation or a command gave.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Envelope {
     /// The text; of a long one, head and tail, with [`Envelope::overflow`] beside it.
     pub content: String,
@@ -46,7 +47,7 @@ fn is_zero(n: &usize) -> bool {
 }
 
 /// A place in the tree that was read or matched.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Source {
     /// The path in the tree, `/runbooks/deploy/staging.md`.
     pub path: String,
@@ -68,7 +69,7 @@ pub struct Source {
 }
 
 /// An error as a client sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     /// A stable word: `not_found`, `read_only`, `bad_pattern`.
     pub code: String,
@@ -86,7 +87,7 @@ impl From<&TreeError> for Failure {
 }
 
 /// Where a long result is kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Overflow {
     /// The path, under `/tmp/overflow`.
     pub path: String,

@@ -4,8 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 /// The bounds. All of them hold for one operation or command unless they say otherwise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "TreeLimits")]
 pub struct Limits {
     /// Seconds of wall clock.
     pub wall_clock_s: f64,

@@ -1,9 +1,10 @@
 //! What can be asked of the tree: the same keys over HTTP and MCP; unknown ones are rejected.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How a pattern is read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Syntax {
     /// Plain text.
@@ -18,7 +19,7 @@ pub enum Syntax {
 }
 
 /// Lists a directory, or names a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ls {
     /// Where; `/runbooks` when left out.
@@ -27,7 +28,7 @@ pub struct Ls {
 }
 
 /// Reads a file, or some lines of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Read {
     /// The file.
@@ -41,7 +42,7 @@ pub struct Read {
 }
 
 /// Draws a directory and what lies beneath it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Draw {
     /// Where; `/runbooks` when left out.
@@ -53,7 +54,7 @@ pub struct Draw {
 }
 
 /// Finds files and directories.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Find {
     /// Where; `/runbooks` when left out.
@@ -77,7 +78,7 @@ pub struct Find {
 }
 
 /// Searches lines.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Grep {
     /// The pattern.
@@ -127,7 +128,7 @@ pub struct Grep {
 }
 
 /// All files in one reply.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Load {
     /// Where; `/runbooks` when left out.
@@ -139,7 +140,7 @@ pub struct Load {
 }
 
 /// Writes a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Write {
     /// The file; its directories come into being.
@@ -149,7 +150,7 @@ pub struct Write {
 }
 
 /// Replaces text in a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
     /// The file.
@@ -164,7 +165,7 @@ pub struct Edit {
 }
 
 /// Deletes a file, or with `recursive` a directory.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Delete {
     /// What is deleted.
@@ -175,7 +176,7 @@ pub struct Delete {
 }
 
 /// Lists the versions of a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct History {
     /// The file.

@@ -16,6 +16,7 @@ mod hostile;
 mod jail;
 mod mcp;
 mod mcp_hostile;
+mod openapi;
 mod page;
 mod retrieval;
 mod runbook_sh;

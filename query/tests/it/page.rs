@@ -63,6 +63,8 @@ fn the_reader_shows_the_document_and_its_links() {
         "href=\"/read/db/dump.md#restore\"",
         "id=\"ports-on-app1\"",
         "id=\"cited-lines\"",
+        // Which section an address names is known to the browser alone, so every heading has its links.
+        "</h3>\n<div class=\"beside\"><a href=\"#",
         "class=\"line cited\"",
         "Next section",
         "Next runbook",

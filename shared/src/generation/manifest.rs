@@ -76,7 +76,7 @@ pub struct FileEntry {
 }
 
 /// Counts of a generation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Counts {
     /// Files that the filters let through: indexed + failed + all skipped.
     pub documents: u64,
@@ -95,7 +95,7 @@ pub struct Counts {
 }
 
 /// What the HNSW graph reaches, measured at ingest with the corpus's own vectors as questions.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GraphReport {
     /// Candidates kept while searching.
     pub ef: u32,

@@ -83,7 +83,7 @@ static BUILDER: LazyLock<Builder<'static>> = LazyLock::new(|| {
         ]))
         .allowed_classes(HashMap::from([
             ("a", set(&["ln", "cited"])),
-            ("div", set(&["code", "code-head", "scroll", "footnote-definition"])),
+            ("div", set(&["beside", "code", "code-head", "scroll", "footnote-definition"])),
             ("mark", set(&["fill"])),
             ("span", set(&["line", "danger", "cited", "lang", "ln"])),
             ("strong", set(&["warn"])),
