@@ -1,6 +1,8 @@
 //! The command line: flags, subcommands, output and exit codes.
 
-use crate::config::{Config, Settings};
+mod rollback;
+
+use crate::config::{Config, ConfigError, Settings};
 use crate::document;
 use crate::error::{EXIT_FAILED, EXIT_OK, EXIT_PARTIAL, IngestError};
 use crate::lock::Lock;
@@ -60,6 +62,28 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Make the generation before the current one current, and pin it until `unpin`
+    Rollback(rollback::RollbackArgs),
+    /// Let ingest publish again after a rollback
+    Unpin(rollback::UnpinArgs),
+}
+
+/// The data directory of a command that needs nothing else of the configuration.
+#[derive(Args, Debug)]
+struct DataArgs {
+    /// Data directory
+    #[arg(long, env = "RUNBOOK_DATA", value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Configuration file (TOML) that names it
+    #[arg(long, env = "RUNBOOK_INGEST_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl DataArgs {
+    fn dir(&self) -> Result<PathBuf, ConfigError> {
+        let named = Settings { data: self.data.clone(), ..Settings::default() };
+        named.with_file(self.config.as_ref())?.data.ok_or(ConfigError::Unset("data"))
+    }
 }
 
 /// Runs the command and returns the exit code; errors go to stderr with their hint.
@@ -69,6 +93,8 @@ pub fn main(cli: Cli) -> u8 {
         None => run(cli.run),
         Some(Command::Chunks { run, path }) => chunks(*run, path.as_deref()),
         Some(Command::Verify { data, json }) => verify(&data, json),
+        Some(Command::Rollback(args)) => rollback::rollback(&args),
+        Some(Command::Unpin(args)) => rollback::unpin(&args),
     };
     result.unwrap_or_else(|e| {
         complain(&e);

@@ -30,6 +30,7 @@ pub mod progress;
 pub mod read;
 pub mod report;
 pub mod reuse;
+pub mod rollback;
 pub mod run;
 pub mod select;
 pub mod source;

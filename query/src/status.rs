@@ -72,6 +72,7 @@ fn repo(state: &RepoState, embedder: Option<&EmbedderId>, floor: Option<ScoreFlo
         "stale": failed.is_some(),
         "source_error": failed.and_then(|l| l.error.as_ref()),
         "problem": state.problem,
+        "pinned": state.pin,
         "last_run": last.map(|l| json!({"outcome": l.outcome, "finished_at": l.finished_at, "error": l.error})),
         "embedder": manifest.and_then(|m| m.embedder.as_ref()),
         "counts": manifest.map(|m| &m.counts),

@@ -16,6 +16,7 @@ mod jail;
 mod mcp;
 mod mcp_hostile;
 mod page;
+mod pinned;
 mod retrieval;
 mod runbook_sh;
 mod scan;
