@@ -3,7 +3,9 @@
 
 mod commands;
 mod disk;
+mod doctor;
 mod embedder;
+mod lint;
 mod overlap;
 mod pinned;
 mod settings;

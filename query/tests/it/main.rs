@@ -6,6 +6,7 @@ mod caution;
 mod cite;
 mod daemon;
 mod differential;
+mod doctor;
 mod feedback;
 mod follow_up;
 mod fs_http;
