@@ -74,6 +74,9 @@ pub struct Settings {
     #[arg(skip)]
     #[serde(skip)]
     pub file_onnxruntime: Option<PathBuf>,
+    /// The `[lint]` table of the file.
+    #[arg(skip)]
+    pub lint: LintTable,
     /// Let this data directory change to another source
     #[arg(long)]
     #[serde(default)]
@@ -84,8 +87,18 @@ pub struct Settings {
     pub json: bool,
 }
 
+/// Rules of lint, by name.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct LintTable {
+    /// Rules that are left out.
+    pub allow: Vec<String>,
+    /// Rules whose findings are errors.
+    pub deny: Vec<String>,
+}
+
 /// All keys of the file.
-pub const KEYS: [&str; 18] = [
+pub const KEYS: [&str; 20] = [
     "source",
     "data",
     "branch",
@@ -104,6 +117,8 @@ pub const KEYS: [&str; 18] = [
     "no_wait",
     "change_source",
     "json",
+    "lint.allow",
+    "lint.deny",
 ];
 
 /// The configuration of a run.
@@ -214,6 +229,7 @@ impl Settings {
         if self.exclude.is_empty() {
             self.exclude = file.exclude;
         }
+        self.lint = file.lint;
         self.no_wait |= file.no_wait;
         self.change_source |= file.change_source;
         self.json |= file.json;

@@ -44,13 +44,7 @@ pub struct Wanted<'a> {
 /// was written, which is last; `verify` reads them all.
 #[must_use]
 pub fn current(data: &Path) -> (Option<(String, Manifest)>, IndexState) {
-    let found = generation::current_id(data).and_then(|id| {
-        let manifest = generation::read_manifest(data, &id)?;
-        check_files(&data.join(GENERATIONS).join(&id), &manifest)
-            .map_err(|message| OpenError::Corrupt { id: id.clone(), message })?;
-        Ok((id, manifest))
-    });
-    match found {
+    match examine(data) {
         Ok(found) => (Some(found), IndexState::UpToDate),
         Err(OpenError::Missing(_)) => (None, IndexState::Missing),
         Err(e @ OpenError::FormatMismatch { .. }) => {
@@ -62,6 +56,18 @@ pub fn current(data: &Path) -> (Option<(String, Manifest)>, IndexState) {
             (None, IndexState::Corrupt)
         }
     }
+}
+
+/// Id and manifest of the current generation, looked at as [`current`] says.
+///
+/// # Errors
+/// When there is none, or it cannot be trusted.
+pub fn examine(data: &Path) -> Result<(String, Manifest), OpenError> {
+    let id = generation::current_id(data)?;
+    let manifest = generation::read_manifest(data, &id)?;
+    check_files(&data.join(GENERATIONS).join(&id), &manifest)
+        .map_err(|message| OpenError::Corrupt { id: id.clone(), message })?;
+    Ok((id, manifest))
 }
 
 fn check_files(dir: &Path, manifest: &Manifest) -> Result<(), String> {

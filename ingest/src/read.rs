@@ -49,7 +49,18 @@ impl Reader {
         }
     }
 
-    fn bytes(&self, candidate: &Candidate) -> Result<Vec<u8>, Rejected> {
+    /// True when the source holds a file, a directory or a link at this path, which has no `..`.
+    #[must_use]
+    pub fn exists(&self, path: &str) -> bool {
+        match self {
+            Self::Git(repository, commit) => git::exists(repository, *commit, path),
+            Self::Dir(root) => root.join(path).symlink_metadata().is_ok(),
+            Self::Empty => false,
+        }
+    }
+
+    /// The bytes of a candidate, as they lie in the source.
+    pub(crate) fn bytes(&self, candidate: &Candidate) -> Result<Vec<u8>, Rejected> {
         let flatten = |result: Result<Result<Vec<u8>, SkipReason>, String>| match result {
             Ok(Ok(bytes)) => Ok(bytes),
             Ok(Err(reason)) => Err(Rejected::Skipped(reason)),

@@ -1,6 +1,7 @@
 //! One run, from the probe of the source to the published generation.
 
 mod made;
+mod pinned;
 
 use crate::assemble::AssembleError;
 use crate::config::{Config, ForgeChoice};
@@ -20,6 +21,7 @@ use made::Made;
 use runbook_shared::embed::{EmbedError, EmbedderId, ModelFiles, NO_EMBEDDER, OnnxEmbedder};
 use runbook_shared::error::PathError;
 use runbook_shared::generation::manifest::{Forge, Manifest};
+use runbook_shared::generation::pin::Pin;
 use runbook_shared::generation::{self, GENERATIONS};
 use runbook_shared::last_run::{self, LastRun, Outcome};
 use runbook_shared::locate::DEFAULT_MODEL;
@@ -46,6 +48,7 @@ pub fn run(config: &Config, progress: &Progress) -> Result<Report, IngestError> 
     };
     let outcome = match &result {
         Ok(()) if report.outcome == "up_to_date" => Outcome::UpToDate,
+        Ok(()) if report.outcome == "pinned" => Outcome::Pinned,
         Ok(()) => Outcome::Published,
         Err(IngestError::Lock(LockError::Busy(_))) => Outcome::Busy,
         Err(_) => Outcome::Failed,
@@ -143,8 +146,7 @@ fn now() -> String {
 }
 
 fn note_current(data: &Path, report: &mut Report) {
-    let (current, _) = plan::current(data);
-    if let Some((id, manifest)) = current {
+    if let Ok((id, manifest)) = plan::examine(data) {
         report.commit = manifest.commit;
         report.generation = Some(id);
     }
@@ -179,6 +181,9 @@ fn locked(
     report: &mut Report,
     checked_at: &mut Option<String>,
 ) -> Result<(), IngestError> {
+    if let Some(pin) = Pin::read(&config.data)? {
+        return pinned::run(config, &pin, report, checked_at);
+    }
     let mut clock = Clock::start(report);
     let (current, mut state) = plan::current(&config.data);
     check_source(config, current.as_ref().map(|c| &c.1))?;

@@ -8,8 +8,9 @@ use crate::service::vectors::Vectors;
 use crate::service::{AskError, Options, Request, Service};
 use crate::tree::router::Tree;
 use crate::tree::setup;
-use crate::{mcp, server, supervisor, text, usage, watch};
+use crate::{doctor, mcp, server, supervisor, text, usage, watch};
 use clap::{Args, Parser, Subcommand};
+use runbook_shared::doctor as report;
 use runbook_shared::error::Hint;
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -50,6 +51,16 @@ enum Command {
         /// Directory for the program's own files; nothing else is ever written
         #[arg(long, env = "RUNBOOK_STATE", value_name = "DIR")]
         state: Option<PathBuf>,
+    },
+    /// Look at everything that the daemon needs, and say what to do
+    Doctor {
+        #[command(flatten)]
+        common: Common,
+        #[command(flatten)]
+        serve: ServeArgs,
+        /// Print the findings as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Summarise the usage log of a state directory
     Usage {
@@ -111,6 +122,10 @@ pub fn main(cli: Cli) -> u8 {
         Command::Mcp { common, state } => {
             runbook_shared::telemetry::init("warn,rmcp=error");
             mcp_command(common, ServeArgs { state, ..ServeArgs::default() })
+        }
+        Command::Doctor { common, serve, json } => {
+            runbook_shared::telemetry::init("error");
+            doctor_command(&common, &serve, json)
         }
         Command::Usage { usage } => usage_command(&usage),
         Command::Ask { common, ask } => {
@@ -247,6 +262,16 @@ fn mcp_command(common: Common, serve: ServeArgs) -> u8 {
             complain(&e, Some("start it from an MCP client; see deploy/README.md".into()));
             EXIT_FAILED
         }
+    }
+}
+
+fn doctor_command(common: &Common, serve: &ServeArgs, json: bool) -> u8 {
+    let found = doctor::findings(common, serve);
+    let text = if json { report::json(&found) } else { report::text(&found) };
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => EXIT_FAILED,
+        _ if !report::passes(&found) => EXIT_FAILED,
+        _ => EXIT_OK,
     }
 }
 

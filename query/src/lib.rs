@@ -16,6 +16,7 @@ pub mod citation;
 pub mod cli;
 pub mod compose;
 pub mod config;
+pub mod doctor;
 pub mod engine;
 pub mod evidence;
 pub mod feedback;

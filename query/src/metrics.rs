@@ -74,6 +74,7 @@ struct Repos {
     run_outcome: Family<Labels, Gauge>,
     documents: Family<Labels, Gauge>,
     problem: Family<Labels, Gauge>,
+    pinned: Family<Labels, Gauge>,
 }
 
 fn latency() -> Histogram {
@@ -146,6 +147,7 @@ impl Repos {
         add("ingest_last_outcome", "1 for how the last ingest ended", &repos.run_outcome);
         add("documents", "Documents by state", &repos.documents);
         add("generation_problem", "1 when the newest generation is not served", &repos.problem);
+        add("generation_pinned", "1 when a generation is pinned", &repos.pinned);
         repos
     }
 
@@ -182,6 +184,7 @@ impl Repos {
             }
         }
         self.problem.get_or_create(&own).set(i64::from(state.problem.is_some()));
+        self.pinned.get_or_create(&own).set(i64::from(state.pin.is_some()));
     }
 
     fn clear(&self) {
@@ -191,6 +194,7 @@ impl Repos {
         self.run_outcome.clear();
         self.documents.clear();
         self.problem.clear();
+        self.pinned.clear();
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a question comes back with. The JSON keys are a contract; every one is always there.
 
 use schemars::JsonSchema;
+use runbook_shared::generation::pin::Pin;
 use serde::Serialize;
 
 /// Four decimals are all that a score means; f32 noise would only look like more.
@@ -200,6 +201,8 @@ pub struct Provenance {
     pub age_s: Option<u64>,
     /// True when an arm could not be searched.
     pub degraded: bool,
+    /// Who keeps which generation from being replaced, since when and why; null when nobody does.
+    pub pinned: Option<Pin>,
 }
 
 /// A reply.

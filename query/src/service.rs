@@ -123,6 +123,7 @@ impl Service {
                 problem: None,
                 refused_id: None,
                 last_run: None,
+                pin: None,
             })
             .collect();
         let salt = format!("{}-{}", jiff::Timestamp::now().as_nanosecond(), std::process::id());
@@ -527,11 +528,8 @@ fn note_missing(verdict: &mut Verdict, snapshot: &Snapshot, scope: Option<&str>)
 fn provenance(snapshot: &Snapshot, corpus: Option<&Arc<Corpus>>, degraded: bool) -> Provenance {
     let Some(corpus) = corpus else { return Provenance { degraded, ..Provenance::default() } };
     let manifest = &corpus.generation.manifest;
-    let last_run = snapshot
-        .repos
-        .iter()
-        .find(|r| r.repo.name == corpus.repo)
-        .and_then(|r| r.last_run.as_ref());
+    let state = snapshot.repos.iter().find(|r| r.repo.name == corpus.repo);
+    let last_run = state.and_then(|r| r.last_run.as_ref());
     Provenance {
         generation: Some(corpus.generation.id.clone()),
         commit: manifest.commit.clone(),
@@ -541,6 +539,7 @@ fn provenance(snapshot: &Snapshot, corpus: Option<&Arc<Corpus>>, degraded: bool)
             .or_else(|| Some(manifest.indexed_at.clone())),
         age_s: age(manifest),
         degraded,
+        pinned: state.and_then(|r| r.pin.clone()),
     }
 }
 

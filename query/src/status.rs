@@ -4,6 +4,7 @@ use crate::reply::round4;
 use crate::service::{Service, age};
 use crate::snapshot::RepoState;
 use runbook_shared::embed::EmbedderId;
+use runbook_shared::generation::pin::Pin;
 use runbook_shared::generation::Generation;
 use runbook_shared::generation::manifest::{Counts, ExpectedRates, GraphReport};
 use runbook_shared::last_run::Outcome;
@@ -72,6 +73,8 @@ struct RepoStatus {
     source_error: Option<String>,
     /// Why the newest generation is not the open one, or why there is none.
     problem: Option<String>,
+    /// Which generation is kept from being replaced, by whom and why; null when none is.
+    pinned: Option<Pin>,
     /// How the last ingest ended.
     last_run: Option<LastRunStatus>,
     /// The embedder of its vectors.
@@ -169,6 +172,7 @@ fn repo(state: &RepoState, embedder: Option<&EmbedderId>, floor: Option<ScoreFlo
         stale: failed.is_some(),
         source_error: failed.and_then(|l| l.error.clone()),
         problem: state.problem.clone(),
+        pinned: state.pin.clone(),
         last_run: last.map(|l| LastRunStatus {
             outcome: l.outcome,
             finished_at: l.finished_at.clone(),

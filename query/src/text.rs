@@ -131,6 +131,9 @@ fn footer(reply: &Reply) -> String {
     if p.degraded {
         text.push_str("; degraded: only words were searched, not their meaning");
     }
+    if let Some(pin) = &p.pinned {
+        let _ = write!(text, "\npinned {}; newer runbooks are not shown", pin.story());
+    }
     text
 }
 

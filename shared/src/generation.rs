@@ -1,8 +1,10 @@
 //! A generation: one immutable snapshot of text and indexes, verified before it is used.
 //!
-//! docs/index-format.md describes the files. [`publish`] writes them, [`manifest`] names them.
+//! docs/index-format.md describes the files. [`publish`] writes them, [`manifest`] names them, [`pin`]
+//! keeps one of them current.
 
 pub mod manifest;
+pub mod pin;
 pub mod publish;
 
 use crate::chunk::{Chunk, DocumentRecord, Section};

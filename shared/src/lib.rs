@@ -16,6 +16,7 @@ pub mod analyse;
 pub mod chunk;
 pub mod config_file;
 pub mod doc_path;
+pub mod doctor;
 pub mod embed;
 pub mod error;
 pub mod generation;

@@ -5,7 +5,7 @@
 
 mod connection;
 
-use super::known_hosts::Negotiation;
+use super::known_hosts::{HostPort, Negotiation};
 use super::{
     GitAccess, SourceError, State, git, packs, printable, quiet_panics, without_credentials,
 };
@@ -53,6 +53,18 @@ impl<'a> Mirror<'a> {
     #[must_use]
     pub fn new(url: &'a str, access: &'a GitAccess, data: &Path) -> Self {
         Self { url, access, dir: data.join("source").join("mirror.git") }
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The server of an ssh URL; none for other URLs.
+    #[must_use]
+    pub fn ssh_server(url: &str) -> Option<HostPort> {
+        connection::ssh_server(url)
     }
 
     /// Asks the remote for the newest commit of the branch, without fetching it.

@@ -3,8 +3,11 @@
 
 mod commands;
 mod disk;
+mod doctor;
 mod embedder;
+mod lint;
 mod overlap;
+mod pinned;
 mod settings;
 mod states;
 

@@ -342,6 +342,14 @@ fn state(corpora: &[Arc<Corpus>], snapshot: &Snapshot, reply: Option<&Reply>) ->
         let since = checked.and_then(|at| words::seconds_since(at));
         let when = since.map_or_else(|| "never".to_owned(), words::ago);
         let last = repo.last_run.as_ref();
+        if let Some(pin) = &repo.pin {
+            let ago = words::seconds_since(&pin.pinned_at).map_or_else(String::new, words::ago);
+            let reason = pin.reason.as_ref().map_or_else(String::new, |r| format!(" ({r})"));
+            notices.push(format!(
+                "{of}Pinned {ago} by {}{reason}: these runbooks are kept as they were, and newer ones are not shown.",
+                pin.by
+            ));
+        }
         if last.is_some_and(|l| l.outcome == Outcome::Failed) {
             notices.push(format!(
                 "{of}Stale: the last update failed, and the source was reached {when}. Newer runbooks may exist."

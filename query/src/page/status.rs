@@ -79,6 +79,13 @@ fn repository(state: &RepoState) -> Markup {
                     @if let Some(corpus) = &state.corpus {
                         (row("Generation", &html! { code { (corpus.generation.id) } }))
                     }
+                    @if let Some(pin) = &state.pin {
+                        (row("Pinned", &html! {
+                            "to " code { (pin.generation) } ", " (time(&pin.pinned_at)) ", by " (pin.by)
+                            @if let Some(reason) = &pin.reason { ": " (reason) }
+                            ". " code { "runbook-ingest unpin" } " lets newer runbooks in."
+                        }))
+                    }
                     (row("Indexed", &html! {
                         @if let Some(s) = age(m) { (words::ago(s)) }
                         span.muted { " (" (m.indexed_at) ")" }
@@ -118,6 +125,7 @@ fn checked(last: Option<&LastRun>) -> Markup {
                     @match last.outcome {
                         Outcome::Published => { strong.good { "published" } }
                         Outcome::UpToDate => { strong.good { "up to date" } }
+                        Outcome::Pinned => { "checked the source, published nothing: pinned" }
                         Outcome::Busy => { "another was running" }
                         Outcome::Failed => { strong.bad { "failed" } }
                     }

@@ -5,12 +5,14 @@
 //! and nothing else; what it leaves behind is swept by the next run.
 
 use super::manifest::{FILE_NAME, FileEntry, Manifest, id_of};
+use super::pin::Pin;
 use super::{CURRENT, GENERATIONS, Generation, OpenError, hash_file, read_manifest, verify_files};
 use crate::error::{IoContext, PathError};
 use crate::limits::GENERATIONS_KEPT;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -155,7 +157,8 @@ impl Sealed {
         fs::remove_dir_all(&dir).at("remove", &dir)
     }
 
-    /// Makes it current, then removes the oldest generations beyond [`GENERATIONS_KEPT`].
+    /// Makes it current, then removes the oldest generations beyond [`GENERATIONS_KEPT`], save one that
+    /// is pinned.
     ///
     /// # Errors
     /// When the link cannot be replaced, or the change cannot be synced.
@@ -182,15 +185,36 @@ pub fn point_to(data: &Path, id: &str) -> Result<(), PathError> {
 }
 
 fn prune(data: &Path, current: &str) -> Result<(), PathError> {
-    let generations = data.join(GENERATIONS);
-    let mut ids = list(&generations)?;
-    ids.retain(|id| !id.starts_with('.') && id != current);
-    ids.sort(); // Ids start with their time.
+    let mut ids = kept(data)?;
+    // Whatever a pin that cannot be read names must not be removed.
+    let pinned = match Pin::read(data) {
+        Ok(pin) => pin.map(|pin| pin.generation),
+        Err(e) => {
+            tracing::warn!("{e}: no old generation is removed");
+            return Ok(());
+        }
+    };
+    ids.retain(|id| id != current && Some(id) != pinned.as_ref());
     let surplus = (ids.len() + 1).saturating_sub(GENERATIONS_KEPT);
     for id in &ids[..surplus.min(ids.len())] {
-        remove_tree(&generations.join(id))?;
+        remove_tree(&data.join(GENERATIONS).join(id))?;
     }
     Ok(())
+}
+
+/// The ids of the generations of a data directory, oldest first; none of them is opened.
+///
+/// # Errors
+/// When the directory cannot be listed; one that is not there holds none.
+pub fn kept(data: &Path) -> Result<Vec<String>, PathError> {
+    let generations = data.join(GENERATIONS);
+    let mut ids = match list(&generations) {
+        Err(e) if e.is_not_found() => Vec::new(),
+        listed => listed?,
+    };
+    ids.retain(|id| !id.starts_with('.'));
+    ids.sort(); // Ids start with their time.
+    Ok(ids)
 }
 
 /// Removes what crashed runs left behind.
@@ -276,9 +300,26 @@ pub fn sync_dir(dir: &Path) -> Result<(), PathError> {
 /// # Errors
 /// When it cannot be written.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), PathError> {
+    replace(path, bytes, None)
+}
+
+/// The same for a file that all may read, whatever the umask of the process.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn replace_public_file(path: &Path, bytes: &[u8]) -> Result<(), PathError> {
+    replace(path, bytes, Some(0o644))
+}
+
+fn replace(path: &Path, bytes: &[u8], mode: Option<u32>) -> Result<(), PathError> {
     let tmp = path.with_extension(format!("tmp-{}", std::process::id()));
-    let written =
-        File::create(&tmp).and_then(|mut f| f.write_all(bytes).and_then(|()| f.sync_all()));
+    let written = File::create(&tmp).and_then(|mut file| {
+        if let Some(mode) = mode {
+            file.set_permissions(fs::Permissions::from_mode(mode))?;
+        }
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
     if let Err(source) = written {
         let _ = fs::remove_file(&tmp);
         return Err(PathError { action: "write", path: tmp, source });
