@@ -111,11 +111,11 @@ class Checks:
     # --- the machine ------------------------------------------------------------------------------
 
     def version_of(self, version):
-        """The same payload under another version; hardly compressed."""
+        """The same payload under another version, not compressed."""
         control = self.tree / "DEBIAN/control"
         control.write_text(re.sub(r"(?m)^Version: .*$", f"Version: {version}", control.read_text()))
         file = self.scratch / f"runbook-ask_{version}.deb"
-        run("dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "-b", self.tree, file)
+        run("dpkg-deb", "--root-owner-group", "-Znone", "-b", self.tree, file)
         return file
 
     def install(self, deb):

@@ -43,9 +43,9 @@ def wait_until(what, seconds, step=0.2):
     return None
 
 
-def base_root(out, also=()):
+def base_root(out, also=(), name=SUITE):
     """The clean root, made once and kept; `also` names packages whose files are fetched and not installed."""
-    root, stamp = out / SUITE, out / f"{SUITE}.made"
+    root, stamp = out / name, out / f"{name}.made"
     wanted = f"{SUITE} {INCLUDE} {' '.join(also)}"
     if stamp.exists() and stamp.read_text() == wanted:
         return root
@@ -70,12 +70,15 @@ class Machine:
             link.unlink(missing_ok=True)
             link.symlink_to("/dev/null")
 
-    def boot(self):
-        """True when systemd is up; False, with the reason printed, where this host cannot have it."""
+    def boot(self, namespace=None):
+        """True when systemd is up; False, with the reason printed, where this host cannot have it.
+
+        `namespace` names one of `ip netns`; without it the network is the host's.
+        """
         log = open(self.root.with_suffix(".boot.log"), "wb")
         self.process = subprocess.Popen(
             ["systemd-nspawn", "--quiet", "--directory", str(self.root), f"--machine={self.name}", "--register=no", "--keep-unit",
-             "--console=pipe", "--boot"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+             "--console=pipe", *([f"--network-namespace-path=/run/netns/{namespace}"] if namespace else []), "--boot"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         wait_until(self._find_leader, 10)
         state = wait_until(lambda: self.leader and self._state(), 60)
         if state:
@@ -106,7 +109,7 @@ class Machine:
         environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8",
                        "DEBIAN_FRONTEND": "noninteractive", **(env or {})}
         if self.leader:
-            enter = ["nsenter", f"--target={self.leader}", "--mount", "--uts", "--ipc", "--pid", "--cgroup", "--root", "--wd=/"]
+            enter = ["nsenter", f"--target={self.leader}", "--mount", "--uts", "--ipc", "--pid", "--net", "--cgroup", "--root", "--wd"]
         else:
             enter = ["chroot", str(self.root)]
         return run(*enter, *command, env=environment, **options)
@@ -139,19 +142,14 @@ class Machine:
         return self.run("journalctl", "--no-pager", "-o", "short-iso", "-u", unit, check=False).stdout
 
     def stop(self):
+        """Pulls the plug: nobody needs this machine again."""
         if self.process is None:
             return
-        if self.leader and self.process.poll() is None:
+        for pid in (self.leader, self.process.pid):
             with contextlib.suppress(OSError):
-                os.kill(self.leader, signal.SIGRTMIN + 4)  # systemd: power off
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(20)
-        if self.process.poll() is None:
-            for pid in (self.leader, self.process.pid):
-                with contextlib.suppress(OSError):
-                    if pid:
-                        os.kill(pid, signal.SIGKILL)
-            self.process.wait()
+                if pid and self.process.poll() is None:
+                    os.kill(pid, signal.SIGKILL)
+        self.process.wait()
         self.process, self.leader = None, None
 
 
@@ -169,9 +167,7 @@ class Forge:
         self.commit("the runbooks")
         for key in ("host", "deploy"):
             run("ssh-keygen", "-q", "-N", "", "-t", "ed25519", "-C", key, "-f", self.directory / key)
-        key = (self.directory / "deploy.pub").read_text()
-        # What a forge's deploy key may do: fetch, and nothing else.
-        (self.directory / "authorized").write_text(f'restrict,command="git-upload-pack {self.bare}" {key}')
+        self.authorize((self.directory / "deploy.pub").read_text())
         (self.directory / "sshd_config").write_text(
             f"StrictModes no\nUsePAM no\nPidFile none\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n"
             f"PermitRootLogin forced-commands-only\nAuthorizedKeysFile {self.directory}/authorized\nHostKey {self.directory}/host\n"
@@ -182,6 +178,10 @@ class Forge:
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         listens = lambda: "listening" in (self.directory / "sshd.log").read_text()
         assert wait_until(listens, 10), (self.directory / "sshd.log").read_text()
+
+    def authorize(self, key):
+        """What a forge's deploy key may do: fetch, and nothing else."""
+        (self.directory / "authorized").write_text(f'restrict,command="git-upload-pack {self.bare}" {key}')
 
     def git(self, *command):
         return run("git", "-c", "user.name=writer", "-c", "user.email=writer@example.org", "-C", self.work, *command).stdout
