@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut report = Report::default();
     let candidates = reader.list(&Selection::new(None, &[], &[])?, &mut report)?;
     let documents =
-        reader.documents(&candidates, None, &counter, Documents::default(), &mut report);
+        reader.documents(&candidates, None, &counter, &Policy::default(), Documents::default(), &mut report);
     let all: Vec<String> = documents
         .iter()
         .flat_map(|d| &d.chunks)

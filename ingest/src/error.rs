@@ -3,6 +3,7 @@
 use crate::assemble::AssembleError;
 use crate::config::ConfigError;
 use crate::lock::LockError;
+use crate::redaction::Secret;
 use crate::source::SourceError;
 use runbook_shared::config_file::ConfigFileError;
 use runbook_shared::embed::EmbedError;
@@ -53,6 +54,9 @@ pub enum IngestError {
         /// Documents in the current generation.
         before: u64,
     },
+    /// Secrets were found, and `--fail-on-secret` is set.
+    #[error("{} secrets were found, and nothing is published:{}", .0.len(), listed(.0))]
+    Secrets(Vec<Secret>),
     /// There is no embedder.
     #[error(transparent)]
     Embedder(#[from] EmbedError),
@@ -79,6 +83,10 @@ pub enum IngestError {
     NoSuchDocument(String),
 }
 
+fn listed(secrets: &[Secret]) -> String {
+    secrets.iter().map(|s| format!("\n{}:{}: {}", s.path, s.line, s.rule)).collect()
+}
+
 impl From<ConfigFileError> for IngestError {
     fn from(e: ConfigFileError) -> Self {
         Self::Config(e.into())
@@ -102,6 +110,7 @@ impl Hint for IngestError {
             Self::Embedder(e) => e.hint(),
             Self::Open(OpenError::Corrupt { .. }) => Some("run `runbook-ingest` again: it rebuilds the generation; where it finds nothing new, remove `current` in the data directory first".into()),
             Self::Open(e) | Self::Verify(e) => e.hint(),
+            Self::Secrets(_) => Some("take them out of the runbooks and change them where they are used; for one that is none, put `runbook-secrets: allow` in a comment on its line or name it in `[[secrets.allow]]`".into()),
             Self::Panic(_) => Some("report it, with the source if you can; the previous generation keeps serving".into()),
             _ => None,
         }

@@ -28,6 +28,7 @@ pub mod plan;
 pub mod probe;
 pub mod progress;
 pub mod read;
+pub mod redaction;
 pub mod report;
 pub mod reuse;
 pub mod run;
