@@ -14,6 +14,9 @@ mod redact;
 mod rule;
 mod value;
 
+#[cfg(test)]
+mod tests;
+
 pub use allow::{Allowed, Policy};
 pub use redact::redact;
 

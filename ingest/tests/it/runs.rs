@@ -5,6 +5,7 @@ mod commands;
 mod disk;
 mod embedder;
 mod overlap;
+mod secrets;
 mod settings;
 mod states;
 

@@ -2,6 +2,7 @@
 
 mod agents;
 mod ask;
+mod canaries;
 mod caution;
 mod cite;
 mod daemon;

@@ -92,8 +92,10 @@ fn kubernetes_secrets(text: &str, spans: &mut Vec<Span>) {
         Regex::new(r#"(?mi)^([ \t>]*)(?:- )?["']?kind["']?[ \t]*:[ \t]*["']?Secret["']?,?[ \t]*$"#)
             .expect("a pattern of this file")
     });
-    for kind in KIND.find_iter(text) {
-        let document = manifest_around(text, kind.range());
+    if !text.contains("ecret") {
+        return;
+    }
+    for document in manifests(text).filter(|d| KIND.is_match(&text[d.clone()])) {
         let part = &text[document.clone()];
         let mut inside: Option<(usize, bool)> = None;
         let mut block_of: Option<usize> = None;
@@ -174,31 +176,29 @@ fn is_kubernetes_value(value: &str, line: &str, is_encoded: bool) -> bool {
     value::is_weak(value, &place)
 }
 
-/// The manifest that a line is in: up to `---`, a fence, or the ends of the text.
-fn manifest_around(text: &str, line: Range<usize>) -> Range<usize> {
-    let ends = |l: &str| {
+/// What stands between lines of `---` and of fences.
+fn manifests(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let is_end = |l: &str| {
         let l = l.trim_start_matches([' ', '\t', '>']);
         l.starts_with("---") || l.starts_with("```") || l.starts_with("~~~")
     };
     let mut start = 0;
-    let mut end = text.len();
+    let mut out = Vec::new();
     for (at, l) in lines(text) {
-        if !ends(l) {
-            continue;
-        }
-        if at < line.start {
+        if is_end(l) {
+            out.push(start..at);
             start = at + l.len();
-        } else {
-            end = at;
-            break;
         }
     }
-    start..end
+    out.push(start..text.len());
+    out.into_iter()
 }
 
 /// Forty characters of base64 within a few lines of an AWS access id.
 fn near_access_ids(text: &str, spans: &mut Vec<Span>) {
     const LINES: usize = 6;
+    // Bytes, where lines are long.
+    const REACH: usize = 1000;
     static ID: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}\b").expect("a pattern of this file")
     });
@@ -210,9 +210,12 @@ fn near_access_ids(text: &str, spans: &mut Vec<Span>) {
         return;
     }
     for id in ID.find_iter(text) {
-        let from = text[..id.start()].rmatch_indices('\n').nth(LINES).map_or(0, |(at, _)| at);
-        let to = text[id.end()..].match_indices('\n').nth(LINES);
-        let to = to.map_or(text.len(), |(at, _)| id.end() + at);
+        let before = &text[floor(text, id.start().saturating_sub(REACH))..id.start()];
+        let from = before.rmatch_indices('\n').nth(LINES).map_or(0, |(at, _)| at);
+        let from = id.start() - before.len() + from;
+        let after = &text[id.end()..floor(text, (id.end() + REACH).min(text.len()))];
+        let to = after.match_indices('\n').nth(LINES).map_or(after.len(), |(at, _)| at);
+        let to = id.end() + to;
         for found in SECRET.captures_iter(&text[from..to]) {
             let Some(value) = found.get(1) else { continue };
             let has = |test: fn(char) -> bool| value.as_str().chars().any(test);
@@ -227,4 +230,12 @@ fn near_access_ids(text: &str, spans: &mut Vec<Span>) {
             }
         }
     }
+}
+
+/// The nearest bound of a character at or before a byte.
+fn floor(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
 }

@@ -59,8 +59,7 @@ impl Finder {
                 rules_of[at].push(u16::try_from(number).expect("a few hundred rules"));
             }
         }
-        let without_keyword =
-            (0..rules.len()).filter(|n| rules[*n].keywords.is_empty()).collect();
+        let without_keyword = (0..rules.len()).filter(|n| rules[*n].keywords.is_empty()).collect();
         let keywords = AhoCorasickBuilder::new()
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::Standard)

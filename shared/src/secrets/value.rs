@@ -110,7 +110,18 @@ pub(super) fn is_stand_in(value: &str) -> bool {
         || STAND_INS.contains(&letters)
         || STAND_IN_PARTS.iter().any(|p| lower.contains(p))
         || starts_as_reference(value)
+        || is_sequence(value)
         || is_sample(value)
+        || ["password", "secret", "passwd"].iter().any(|w| lower.contains(w))
+            && is_words(value, false)
+}
+
+/// True for `abcdef.1234567890abcdef`.
+fn is_sequence(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let follows =
+        |pair: &[u8]| pair[1] == pair[0].wrapping_add(1) || (pair[0], pair[1]) == (b'9', b'0');
+    bytes.len() >= 12 && bytes.windows(2).filter(|p| follows(p)).count() * 4 >= bytes.len() * 3
 }
 
 /// True when a value that has the form of a secret is one; it may hold any word by chance.
@@ -215,17 +226,20 @@ pub(super) fn is_weak(value: &str, place: &Place<'_>) -> bool {
     if letters == 0 {
         return is_password && digits >= 6 && digits == len;
     }
-    if is_words(value) {
+    if is_words(value, !is_password) {
         return false;
     }
     if is_password {
         return len >= 5 && (digits > 0 || symbols > 0 || (len >= 10 && entropy(value) >= 3.0));
     }
-    let is_numbered_word =
-        digits == 1 && symbols == 0 && letters + 1 == len && is_words(&value[..value.len() - 1]);
+    let is_numbered_word = digits == 1
+        && symbols == 0
+        && letters + 1 == len
+        && is_words(&value[..value.len() - 1], true);
     len >= 8
         && !is_numbered_word
-        && ((digits > 0 && entropy(value) >= 2.75) || (len >= 16 && entropy(value) >= 3.5))
+        && ((digits > 0 && entropy(value) >= 2.75)
+            || (len >= 16 && entropy(value) >= if symbols > 0 { 3.2 } else { 3.5 }))
 }
 
 /// True for `2017-03-10` and `2017-03-10T03:22:11Z`.
@@ -242,9 +256,10 @@ fn is_date(value: &str) -> bool {
 /// True for names that hold no secret though a telling word is part of them.
 fn names_something_else(name: &str) -> bool {
     const ENDS: [&str; 34] = [
-        "file", "filename", "path", "name", "names", "id", "ids", "url", "uri", "hash", "length", "len", "size",
-        "policy", "type", "count", "limit", "expiry", "expires", "ttl", "age", "dir", "ref", "version", "format",
-        "field", "label", "prompt", "endpoint", "class", "provider", "manager", "mode", "required",
+        "file", "filename", "path", "name", "names", "id", "ids", "url", "uri", "hash", "length",
+        "len", "size", "policy", "type", "count", "limit", "expiry", "expires", "ttl", "age",
+        "dir", "ref", "version", "format", "field", "label", "prompt", "endpoint", "class",
+        "provider", "manager", "mode", "required",
     ];
     let last = name.trim_end_matches(|c: char| !c.is_alphanumeric());
     let last = last.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
@@ -301,8 +316,10 @@ fn is_code(value: &str, place: &Place<'_>) -> bool {
     let is_member = value.contains('.')
         && value.split('.').all(|part| {
             let mut chars = part.chars();
+            let stem = part.trim_end_matches(|c: char| c.is_ascii_digit() || "[]()".contains(c));
             chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
                 && chars.all(|c| c.is_ascii_alphanumeric() || "_-[]$".contains(c))
+                && !stem.contains(|c: char| c.is_ascii_digit())
         });
     TYPES.contains(&lower.as_str())
         || ENDS.iter().any(|e| lower.ends_with(e))
@@ -339,8 +356,9 @@ fn is_key_id(value: &str) -> bool {
         && value.bytes().any(|b| b.is_ascii_uppercase())
 }
 
-/// True for words, alone or joined: `my-secret-name`, `camelCase`, `SOME_NAME`, `k8s-secret-2`.
-fn is_words(value: &str) -> bool {
+/// True for words, alone or joined: `my-secret-name`, `camelCase`, `SOME_NAME`, `k8s-secret`; with
+/// `numbered` also such as `node3-eu2`.
+fn is_words(value: &str, numbered: bool) -> bool {
     let parts: Vec<&str> = value
         .split(|c: char| "-_./: ,;+@#\\".contains(c))
         .filter(|part| !part.is_empty())
@@ -353,7 +371,10 @@ fn is_words(value: &str) -> bool {
     // A short word with a number behind: `v1`, `k8s`, `auth0`, `sha256`, `node3`.
     let is_numbered = |part: &&str| {
         let stem = part.trim_end_matches(|c: char| c.is_ascii_digit());
-        stem.len() < part.len() && stem.chars().all(|c| c.is_ascii_lowercase()) && part.len() <= 8
+        numbered
+            && stem.len() < part.len()
+            && stem.chars().all(|c| c.is_ascii_lowercase())
+            && part.len() <= 8
     };
     let is_joined = parts.len() > 1;
     parts
