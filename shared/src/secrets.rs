@@ -57,6 +57,12 @@ pub fn find(text: &str, path: &str) -> Vec<Finding> {
     FINDER.find(text, path)
 }
 
+/// A text without its secrets: for what people type, which is kept in logs and reports.
+#[must_use]
+pub fn clean(text: &str) -> String {
+    redact(text, &find(text, ""))
+}
+
 /// Names the rules and this program's way of using them: 16 hex digits. Another one is a rebuild.
 #[must_use]
 pub fn version() -> String {

@@ -10,6 +10,7 @@ use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use runbook_shared::secrets;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -196,7 +197,8 @@ fn again(
         ..Request::default()
     };
     let reply = service.answer(&request)?;
-    Ok(Asked::new(question, question, scope, &reply))
+    let question = secrets::clean(question);
+    Ok(Asked::new(&question, &question, scope, &reply))
 }
 
 fn report(service: &Service, body: &Body, asked: &Asked, remembered: bool, id: &str) -> Value {
@@ -204,7 +206,7 @@ fn report(service: &Service, body: &Body, asked: &Asked, remembered: bool, id: &
         "report": id,
         "at": jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         "verdict": body.verdict.name(),
-        "note": plain(&body.note),
+        "note": plain(&secrets::clean(&body.note)),
         "page": plain(&body.page),
         "page_indexed": is_indexed(service, &body.page),
         "remembered": remembered,

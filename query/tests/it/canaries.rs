@@ -34,6 +34,7 @@ fn encoded(text: &str, encoding: &str) -> Vec<u8> {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "a list of places")]
 /// Five hundred of them: every form of one line in five or so places, no pair of form and place twice.
 fn canaries() -> Vec<Canary> {
     let mut rng = Rng(20_261_201);
@@ -201,7 +202,6 @@ fn percent(text: &str) -> String {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one tree and one daemon for all of it")]
 fn no_canary_is_found_anywhere() {
     let canaries = canaries();
     assert!(canaries.len() >= 500, "{}", canaries.len());
@@ -315,4 +315,36 @@ fn no_canary_is_found_anywhere() {
     every_file(&state, &mut |path| {
         assert_clean(&search, &canaries, &std::fs::read(path).unwrap(), path.to_str().unwrap());
     });
+}
+
+/// What somebody pastes into a question or a report is kept in no log and no file either.
+#[test]
+fn a_pasted_secret_is_not_kept() {
+    let fixture =
+        Fixture::lexical("//- a.md\n# Deploy\n\n## Deploy harbor-web\n\nRun `make deploy`.\n");
+    let state = fixture.dir.path().join("state");
+    let mut daemon =
+        Daemon::start(&fixture.data(), &["--embedder", "none", "--state", state.to_str().unwrap()]);
+    let token = token(0, &mut Rng(9)).unwrap().needles.remove(0);
+    let ask = |question: String| {
+        let (code, body) = daemon.post("/v1/ask", &json!({ "question": question }).to_string());
+        assert_eq!(code, 200, "{body}");
+        serde_json::from_str::<serde_json::Value>(&body).unwrap()
+    };
+    let reply = ask(format!("why does deploy of harbor-web fail with TOKEN={token}"));
+    ask(format!("who painted the ceiling with {token}"));
+    let report = json!({"id": reply["id"], "verdict": "wrong", "note": format!("it said {token}")});
+    assert_eq!(daemon.post("/v1/feedback", &report.to_string()).0, 201);
+    let report =
+        json!({"id": "r0", "verdict": "wrong", "question": format!("deploy with {token}")});
+    assert_eq!(daemon.post("/v1/feedback", &report.to_string()).0, 201);
+    daemon.signal("-TERM");
+    daemon.exit_code();
+    let log = daemon.log();
+    assert!(log.contains("REDACTED:github-pat") && !log.contains(&token), "{log}");
+    let mut kept = String::new();
+    every_file(&state, &mut |path| {
+        kept.push_str(&String::from_utf8_lossy(&std::fs::read(path).unwrap()));
+    });
+    assert!(kept.contains("REDACTED:github-pat") && !kept.contains(&token), "{kept}");
 }

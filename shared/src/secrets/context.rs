@@ -170,7 +170,9 @@ fn is_kubernetes_value(value: &str, line: &str, is_encoded: bool) -> bool {
     if is_encoded {
         let is_base64 = value.bytes().all(|b| b.is_ascii_alphanumeric() || b"+/=".contains(&b));
         // Not what only looks like base64: a word, or a name that is kept as it is.
-        return is_base64 && value.len() >= 4 && { value.len() % 4 == 0 || value.len() >= 16 };
+        return is_base64 && value.len() >= 4 && {
+            value.len().is_multiple_of(4) || value.len() >= 16
+        };
     }
     let place = Place { name: &name, rest: "" };
     value::is_weak(value, &place)

@@ -220,7 +220,10 @@ pub(super) fn is_weak(value: &str, place: &Place<'_>) -> bool {
     let symbols = count(|c| "!@#$%^&*+=~?§€£".contains(*c));
     let is_password = ["pass", "pwd", "pin"].iter().any(|p| place.name.contains(p));
     let is_account = place.name.contains("cred") && !is_password;
-    if is_account && (value.contains(['\\', '/']) || value.contains('@') && value.contains('.')) {
+    if is_account
+        && (value.contains(['\\', '/'])
+            || (value.contains('@') || value.contains("%40")) && value.contains('.'))
+    {
         return false;
     }
     if letters == 0 {
@@ -253,49 +256,59 @@ fn is_date(value: &str) -> bool {
         && b[10..].iter().all(|c| c.is_ascii_digit() || b"TZ:.+- ".contains(c))
 }
 
-/// True for names that hold no secret though a telling word is part of them.
-fn names_something_else(name: &str) -> bool {
+/// True for names that hold no secret though a telling word is part of them: what stands right before the
+/// value, not what the line says further to the left.
+fn names_something_else(before: &str) -> bool {
     const ENDS: [&str; 34] = [
         "file", "filename", "path", "name", "names", "id", "ids", "url", "uri", "hash", "length",
         "len", "size", "policy", "type", "count", "limit", "expiry", "expires", "ttl", "age",
         "dir", "ref", "version", "format", "field", "label", "prompt", "endpoint", "class",
         "provider", "manager", "mode", "required",
     ];
-    let last = name.trim_end_matches(|c: char| !c.is_alphanumeric());
-    let last = last.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    if ENDS.contains(&last) {
-        return true;
-    }
-    const OTHERS: [&str; 27] = [
-        "creationtoken",
+    const OTHERS: [&str; 16] = [
         "public",
         "pub_",
         "hash",
-        "sha",
         "digest",
         "checksum",
         "fingerprint",
-        "commit",
-        "revision",
         "keyid",
         "key_id",
-        "primary key",
+        "tokenizer",
+        "creationtoken",
+        "bypass",
+        "compass",
+        "encompass",
+        "sha1",
+        "sha256",
+        "sha512",
+    ];
+    const FIRST: [&str; 12] = [
         "foreign",
         "partition",
         "sort",
         "cache",
         "row",
         "group",
-        "tokenizer",
         "pagination",
         "continue",
         "next",
-        "nextpage",
-        "bypass",
-        "compass",
-        "encompass",
+        "commit",
+        "revision",
+        "page",
     ];
-    OTHERS.iter().any(|o| name.contains(o))
+    let name = before.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let is_other = |c: char| !(c.is_alphanumeric() || "_-.".contains(c));
+    let start = name.rfind(is_other).map_or(0, |at| at + 1);
+    let is_public = name.get(..start).is_some_and(|n| n.trim_end().ends_with("public"));
+    let name = name.get(start..).unwrap_or(name);
+    let mut words = name.split(|c: char| !c.is_alphanumeric());
+    let first = words.next().unwrap_or_default();
+    let last = words.next_back().unwrap_or(first);
+    is_public
+        || ENDS.contains(&last)
+        || FIRST.contains(&first)
+        || OTHERS.iter().any(|o| name.contains(o))
 }
 
 /// True for code, paths, file names, addresses and types.

@@ -150,7 +150,6 @@ const WITH_PASSWORD: [&str; 76] = [
 ];
 
 /// A secret in a form of its own; none where the number is beyond them.
-#[expect(clippy::too_many_lines, reason = "a table")]
 pub(crate) fn token(number: usize, rng: &mut Rng) -> Option<Written> {
     let upper32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let one = |before: &str, value: String, after: &str| Written {
