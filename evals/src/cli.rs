@@ -5,7 +5,7 @@ use crate::corpus::Build;
 use crate::promote::Known;
 use crate::promote::branch::Target;
 use crate::run::Run;
-use crate::{ablation, candidates, gaps, gate, promote, questions, retrieval};
+use crate::{ablation, candidates, gaps, gate, promote, questions, retrieval, secrets};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use serde_json::{Value, json};
@@ -148,6 +148,24 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Secrets in trees: each finding without its value, how fast they are found, and their precision
+    Secrets {
+        /// Directory of trees
+        #[arg(value_name = "DIR")]
+        trees: PathBuf,
+        /// File of verdicts: path, line, rule, hash of the value, `true` or `false`
+        #[arg(long, value_name = "FILE")]
+        labels: Option<PathBuf>,
+        /// Print the findings, in the form of that file
+        #[arg(long)]
+        list: bool,
+        /// Fail when the precision is below this
+        #[arg(long, value_name = "SHARE", requires = "labels")]
+        min_precision: Option<f64>,
+        /// Fail when fewer megabytes a second are read
+        #[arg(long, value_name = "MB/S")]
+        min_speed: Option<f64>,
+    },
 }
 
 /// Runs the command and returns the exit code.
@@ -198,6 +216,19 @@ fn run(command: Command) -> Result<u8> {
         Command::Ablation { corpus, questions, dataset, build } => {
             print(&ablation::table(&corpus, &questions, &dataset, &build)?)?;
             Ok(0)
+        }
+        Command::Secrets { trees, labels, list, min_precision, min_speed } => {
+            let found = secrets::find(&trees)?;
+            if list {
+                print(&found.table())?;
+            }
+            let judged = labels.map(|file| found.judge(&file)).transpose()?;
+            print(&found.summary(judged.as_ref()))?;
+            let is_slow = min_speed.is_some_and(|min| found.mb_per_s < min);
+            let is_wrong = judged.is_some_and(|j| {
+                !j.unknown.is_empty() || min_precision.is_some_and(|min| j.precision() < min)
+            });
+            Ok(u8::from(is_slow || is_wrong))
         }
         Command::Gate { dataset, json: _, signals, min_auc, build } => {
             let mut reached = 1.0;

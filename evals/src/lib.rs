@@ -25,4 +25,5 @@ pub mod retrieval;
 pub mod run;
 pub mod runner;
 pub mod scorer;
+pub mod secrets;
 pub mod suite;

@@ -180,8 +180,14 @@ fn chunks(args: RunArgs, path: Option<&str>) -> Result<u8, IngestError> {
         }
     }
     let counter = TokenCounter::default_model();
-    let documents =
-        reader.documents(&candidates, None, &counter, Documents::default(), &mut report);
+    let documents = reader.documents(
+        &candidates,
+        None,
+        &counter,
+        &config.secrets,
+        Documents::default(),
+        &mut report,
+    );
     let mut out = String::new();
     for document::Document { chunks, .. } in &documents {
         for chunk in chunks {
@@ -193,6 +199,9 @@ fn chunks(args: RunArgs, path: Option<&str>) -> Result<u8, IngestError> {
     }
     for warning in &report.warnings {
         tracing::warn!("{}:{}: {}", warning.path, warning.line, warning.message);
+    }
+    for secret in &report.secrets {
+        tracing::warn!("{}:{}: redacted: {}", secret.path, secret.line, secret.rule);
     }
     Ok(print(&out))
 }

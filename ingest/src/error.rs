@@ -3,6 +3,7 @@
 use crate::assemble::AssembleError;
 use crate::config::ConfigError;
 use crate::lock::LockError;
+use crate::redaction::Secret;
 use crate::rollback::RollbackError;
 use crate::source::SourceError;
 use runbook_shared::config_file::ConfigFileError;
@@ -55,6 +56,9 @@ pub enum IngestError {
         /// Documents in the current generation.
         before: u64,
     },
+    /// Secrets were found, and `--fail-on-secret` is set.
+    #[error("{} secrets were found, and nothing is published:{}", .0.len(), listed(.0))]
+    Secrets(Vec<Secret>),
     /// There is no embedder.
     #[error(transparent)]
     Embedder(#[from] EmbedError),
@@ -90,6 +94,10 @@ pub enum IngestError {
     NoSuchDocument(String),
 }
 
+fn listed(secrets: &[Secret]) -> String {
+    secrets.iter().map(|s| format!("\n{}:{}: {}", s.path, s.line, s.rule)).collect()
+}
+
 impl From<ConfigFileError> for IngestError {
     fn from(e: ConfigFileError) -> Self {
         Self::Config(e.into())
@@ -116,6 +124,7 @@ impl Hint for IngestError {
             Self::Rollback(e) => e.hint(),
             Self::Open(OpenError::Corrupt { .. }) => Some("run `runbook-ingest` again: it rebuilds the generation; where it finds nothing new, remove `current` in the data directory first".into()),
             Self::Open(e) | Self::Verify(e) => e.hint(),
+            Self::Secrets(_) => Some("take them out of the runbooks and change them where they are used; for one that is none, put `runbook-secrets: allow` in a comment on its line or name it in `[[secrets.allow]]`".into()),
             Self::Panic(_) => Some("report it, with the source if you can; the previous generation keeps serving".into()),
             _ => None,
         }

@@ -30,6 +30,7 @@ pub mod plan;
 pub mod probe;
 pub mod progress;
 pub mod read;
+pub mod redaction;
 pub mod report;
 pub mod reuse;
 pub mod rollback;

@@ -9,7 +9,6 @@ mod allow;
 mod headings;
 mod links;
 pub mod rule;
-pub mod secrets;
 
 use crate::anchors::anchors;
 use crate::decode::decode;
@@ -23,9 +22,9 @@ use crate::select::Selection;
 use allow::Allowed;
 use rule::{Rule, Severity};
 use runbook_shared::doc_path::DocPath;
+use runbook_shared::secrets::Policy;
 use runbook_shared::tokens::TokenCounter;
 use rustc_hash::{FxHashMap, FxHashSet};
-use secrets::SecretFinder;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -108,13 +107,13 @@ pub fn lint(
     reader: &Reader,
     selection: &Selection,
     choice: &Choice,
-    secrets: &dyn SecretFinder,
+    secrets: &Policy,
 ) -> Result<Linted, IngestError> {
     let mut report = Report::default();
     let candidates = reader.list(selection, &mut report)?;
     let counter = TokenCounter::default_model();
     let documents =
-        reader.documents(&candidates, None, &counter, Documents::default(), &mut report);
+        reader.documents(&candidates, None, &counter, secrets, Documents::default(), &mut report);
     // Documents are stored with their secrets blanked; rules look at what the writer wrote.
     let raw: FxHashMap<String, Vec<u8>> = candidates
         .iter()
@@ -137,10 +136,10 @@ pub fn lint(
     for (page, allowed) in pages.iter().zip(&allowed) {
         headings::check(page, allowed, &mut findings);
         links::check(page, &tree, allowed, &mut findings);
-        for found in secrets.find(&page.text) {
+        for found in secrets.find(&page.text, page.path()) {
             let message = format!(
-                "this looks like {}: take it out, keep it in a vault, and change it, since the history still has it",
-                found.what
+                "this looks like a secret ({}): take it out, keep it in a vault, and change it, since the history still has it",
+                found.rule
             );
             findings.push(allowed, page.path(), found.line, Rule::Secret, message);
         }

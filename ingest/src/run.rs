@@ -13,6 +13,7 @@ use crate::model_stamp;
 use crate::plan::{self, IndexState, Wanted};
 use crate::progress::Progress;
 use crate::read::Reader;
+use crate::redaction::{self, Secret};
 use crate::report::{Problem, Report};
 use crate::reuse::Before;
 use crate::source::mirror::Mirror;
@@ -42,7 +43,12 @@ pub fn run(config: &Config, progress: &Progress) -> Result<Report, IngestError> 
     let (lock, result) = match Lock::take(&config.data, config.wait) {
         Ok(lock) => {
             sweep(&config.data);
-            (Some(lock), unpanicked(|| locked(config, progress, &mut report, &mut checked_at)))
+            let before = generation::current_id(&config.data).ok();
+            let result = unpanicked(|| locked(config, progress, &mut report, &mut checked_at));
+            if result.is_ok() {
+                forget_others(config, before.as_deref());
+            }
+            (Some(lock), result)
         }
         Err(e) => (None, Err(e.into())),
     };
@@ -100,6 +106,15 @@ fn sweep(data: &Path) {
             let _ = std::fs::remove_file(entry.path());
         }
     }
+}
+
+/// Removes generations with values that are redacted now. The one that was current when the run began
+/// may still be about to be opened, and goes with the next run.
+fn forget_others(config: &Config, before: Option<&str>) {
+    let Ok(current) = generation::current_id(&config.data) else { return };
+    let kept = [Some(current.as_str()), before].into_iter().flatten().collect::<Vec<_>>();
+    redaction::forget_others(&config.data, &kept, &config.secrets.stamp())
+        .unwrap_or_else(|e| tracing::warn!("{e}"));
 }
 
 /// Turns a panic into an error: it is a bug, but last-run.json must tell of it.
@@ -214,7 +229,11 @@ fn locked(
     if let (IndexState::UpToDate, Some((_, manifest))) = (state, &current) {
         *checked_at = Some(now());
         up_to_date(clock.report, manifest);
-        clock.report.problems = problems_of(&config.data);
+        let kept = kept_report(&config.data);
+        (clock.report.problems, clock.report.secrets) = (kept.problems, kept.secrets);
+        if config.fail_on_secret && !clock.report.secrets.is_empty() {
+            return Err(IngestError::Secrets(clock.report.secrets.clone()));
+        }
         return Ok(());
     }
     tracing::info!("building a generation: {state:?}");
@@ -292,13 +311,17 @@ fn up_to_date(report: &mut Report, manifest: &Manifest) {
     report.reused = counts.windows;
 }
 
-/// The problems of the current generation's run: what failed then is still not indexed.
-fn problems_of(data: &Path) -> Vec<Problem> {
-    #[derive(Default, serde::Deserialize)]
-    struct Kept {
-        problems: Vec<Problem>,
-    }
-    let Ok(id) = generation::current_id(data) else { return Vec::new() };
+/// What is kept of the report of the current generation's run.
+#[derive(Default, serde::Deserialize)]
+struct Kept {
+    /// What failed then is still not indexed.
+    problems: Vec<Problem>,
+    #[serde(default)]
+    secrets: Vec<Secret>,
+}
+
+fn kept_report(data: &Path) -> Kept {
+    let Ok(id) = generation::current_id(data) else { return Kept::default() };
     let path = data.join(GENERATIONS).join(id).join("report.json");
     let kept = std::fs::read(&path).map_err(|e| e.to_string());
     let kept =
@@ -307,7 +330,6 @@ fn problems_of(data: &Path) -> Vec<Problem> {
         tracing::warn!("`{}`: {e}", path.display());
         Kept::default()
     })
-    .problems
 }
 
 fn uses_embedder(config: &Config) -> bool {

@@ -1,7 +1,7 @@
 //! What a question comes back with. The JSON keys are a contract; every one is always there.
 
-use schemars::JsonSchema;
 use runbook_shared::generation::pin::Pin;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Four decimals are all that a score means; f32 noise would only look like more.

@@ -28,6 +28,7 @@ pub mod markdown;
 pub mod onnx;
 pub mod retrieval;
 pub mod score;
+pub mod secrets;
 pub mod stem;
 pub mod telemetry;
 pub mod tokens;

@@ -4,7 +4,7 @@ use super::{RunArgs, open, print, scratch_unless_set};
 use crate::config::ConfigError;
 use crate::error::{EXIT_FAILED, EXIT_OK, IngestError};
 use crate::lint::rule::Rule;
-use crate::lint::{self, Choice, secrets};
+use crate::lint::{self, Choice};
 use crate::lock::Lock;
 use crate::read::Reader;
 use crate::source::{Source, SourceError};
@@ -56,8 +56,7 @@ pub(super) fn lint(args: LintArgs) -> Result<u8, IngestError> {
         _ => None,
     };
     let reader = open(&config)?;
-    let finder = secrets::finder();
-    let mut linted = lint::lint(&reader, &config.selection, &choice, finder.as_ref())?;
+    let mut linted = lint::lint(&reader, &config.selection, &choice, &config.secrets)?;
     if let Some(path) = &args.path {
         if !has(&reader, path) {
             return Err(IngestError::NoSuchDocument(path.clone()));

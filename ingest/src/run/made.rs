@@ -87,7 +87,9 @@ impl Made<'_> {
         }
         self.warn_of_the_floor(&manifest, clock.report);
         clock.stage("probes");
-        let report = serde_json::json!({ "problems": clock.report.problems, "warnings": clock.report.warnings });
+        let report = serde_json::json!({
+            "problems": clock.report.problems, "warnings": clock.report.warnings, "secrets": clock.report.secrets,
+        });
         draft.write(Path::new("report.json"), &serde_json::to_vec(&report).unwrap_or_default())?;
         manifest.files = draft.files()?;
         let sealed = draft.seal(&manifest, at)?;
@@ -119,7 +121,14 @@ impl Made<'_> {
         let kind = self.forge.as_ref().map(|f| f.kind);
         let known = before.map(Before::documents).unwrap_or_default();
         let candidates = reader.list(&self.config.selection, report)?;
-        let documents = reader.documents(&candidates, kind, &self.counter, known, report);
+        let documents =
+            reader.documents(&candidates, kind, &self.counter, &self.config.secrets, known, report);
+        if !report.secrets.is_empty() {
+            tracing::warn!("{} secrets are redacted; the report lists them", report.secrets.len());
+            if self.config.fail_on_secret {
+                return Err(IngestError::Secrets(report.secrets.clone()));
+            }
+        }
         // A mistyped option or a lost mount looks just like this. A whole commit without a document is
         // what its author wanted.
         let doubtful = self.config.selection.is_narrowed() || self.state.commit.is_none();
@@ -226,6 +235,7 @@ impl Made<'_> {
                 sections: report.sections,
                 chunks: report.chunks,
                 windows: report.windows,
+                secrets: report.secrets.len() as u64,
             },
             graph: vectors.map(|v| v.written.graph),
             calibration: None,

@@ -3,7 +3,7 @@
 //! every time, and would be stale at the moment of `unpin`; the run after that finds all vectors that it
 //! needs in the cache.
 
-use super::{Clock, check_source, now, probe, problems_of, tree_hash, up_to_date};
+use super::{Clock, check_source, kept_report, now, probe, tree_hash, up_to_date};
 use crate::config::Config;
 use crate::error::IngestError;
 use crate::plan::{self, IndexState};
@@ -29,7 +29,8 @@ pub(super) fn run(
     clock.stage("probe");
     let manifest = held?;
     up_to_date(clock.report, &manifest);
-    clock.report.problems = problems_of(&config.data);
+    let kept = kept_report(&config.data);
+    (clock.report.problems, clock.report.secrets) = (kept.problems, kept.secrets);
     clock.report.outcome = "pinned".into();
     let same = manifest.commit == probed.commit
         && tree_hash.is_none_or(|hash| manifest.tree_hash == Some(hash));

@@ -8,6 +8,7 @@ mod embedder;
 mod lint;
 mod overlap;
 mod pinned;
+mod secrets;
 mod settings;
 mod states;
 

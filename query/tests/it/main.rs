@@ -2,6 +2,7 @@
 
 mod agents;
 mod ask;
+mod canaries;
 mod cases;
 mod caution;
 mod cite;
