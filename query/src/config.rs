@@ -1,5 +1,6 @@
 //! Flags, environment and file, resolved to one configuration; docs/configuration.md lists the keys.
 
+use crate::access;
 use crate::engine::Policy;
 use crate::journal::QuestionText;
 use crate::route::FilesFirst;
@@ -78,6 +79,7 @@ struct File {
     gate: GateTable,
     agents: AgentsTable,
     usage: usage::Settings,
+    server: access::Settings,
     repo: Vec<RepoTable>,
     #[serde(flatten)]
     tree: setup::Settings,
@@ -133,6 +135,10 @@ pub struct Config {
     pub policy: Policy,
     /// Where to listen.
     pub listen: SocketAddr,
+    /// Whether that was asked for; a Unix socket alone will do where it was not.
+    pub listen_is_set: bool,
+    /// Who may use the server, and the sandbox.
+    pub server: access::Settings,
     /// The daemon's own directory.
     pub state: Option<PathBuf>,
     /// Stores and bounds of the tree.
@@ -192,7 +198,8 @@ pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, Confi
     let file: File = match &common.config {
         Some(path) => {
             let more = setup::keys();
-            let keys: Vec<&str> = KEYS.into_iter().chain(more.iter().map(String::as_str)).collect();
+            let own = KEYS.into_iter().chain(access::KEYS);
+            let keys: Vec<&str> = own.chain(more.iter().map(String::as_str)).collect();
             config_file::read(path, &keys)?
         }
         None => File::default(),
@@ -217,6 +224,8 @@ pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, Confi
             .or_file(file.model_dir, file.onnxruntime),
         policy: Policy { score_floor, ..Policy::default() },
         listen,
+        listen_is_set: serve.listen.or(file.listen).is_some(),
+        server: file.server,
         state: serve.state.or(file.state),
         tree: file.tree,
         allowed_hosts: [serve.allowed_hosts, file.allowed_hosts].concat(),

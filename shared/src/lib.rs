@@ -18,6 +18,7 @@ pub mod config_file;
 pub mod doc_path;
 pub mod embed;
 pub mod error;
+pub mod failpoint;
 pub mod generation;
 pub mod last_run;
 pub mod lexical;

@@ -2,6 +2,7 @@
 #![expect(clippy::print_stderr, reason = "tests")]
 
 mod chunking;
+mod crash;
 mod git;
 mod runs;
 mod support;

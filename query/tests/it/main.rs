@@ -4,6 +4,7 @@ mod agents;
 mod ask;
 mod caution;
 mod cite;
+mod corruption;
 mod daemon;
 mod differential;
 mod feedback;
