@@ -14,7 +14,7 @@ use std::time::Duration;
 /// True when the service manager hands a listener over.
 #[must_use]
 pub fn hands_over() -> bool {
-    ListenFd::from_env().len() > 0
+    std::env::var_os("LISTEN_FDS").is_some()
 }
 
 /// A listener on a Unix socket that this user and the group of its directory may connect to; what a

@@ -7,6 +7,7 @@
 //! digits and words that hold digits never are. Letters are lower-cased and lose their accents.
 
 use crate::stem::stem;
+use rustc_hash::FxHashSet;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
@@ -229,7 +230,18 @@ fn fold(text: &str) -> String {
         .collect()
 }
 
+/// Removes repeats of a word or a whole from `first` on; the first of each stays.
 fn dedup_from(terms: &mut Vec<Term>, first: usize) {
+    // An atom may be a megabyte of base64: comparing all with all is for the few of ordinary ones.
+    if terms.len() - first > 16 {
+        let mut seen = FxHashSet::default();
+        for term in terms.split_off(first) {
+            if seen.insert((term.kind, term.surface.clone())) {
+                terms.push(term);
+            }
+        }
+        return;
+    }
     let mut at = first;
     while at < terms.len() {
         let repeats = terms[first..at]

@@ -3,6 +3,8 @@
 
 mod chunking;
 mod crash;
+mod faults;
+mod fuzz;
 mod git;
 mod runs;
 mod support;

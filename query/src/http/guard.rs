@@ -2,16 +2,20 @@
 //! (a page of another site must not reach this server through a browser), token and limit of
 //! [`crate::access`], and the headers that tell a browser what it may not do.
 
-use super::{ApiError, App, ErrorCode, feedback};
+use super::{ApiError, App, ErrorCode, feedback, fs};
 use crate::access::{Denied, Peer};
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use std::time::Instant;
+use futures_util::{StreamExt, stream};
+use std::time::{Duration, Instant};
 
 /// Routes that tell nothing of the documents: whoever watches over the server may call them.
 const OPEN_TO_ALL: [&str; 2] = ["/livez", "/readyz"];
+/// How long a client may take to send a body.
+const BODY_WITHIN: Duration = Duration::from_secs(20);
 /// Headers of every response that does not have its own.
 const HEADERS: [(HeaderName, &str); 7] = [
     (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
@@ -26,7 +30,7 @@ const HEADERS: [(HeaderName, &str); 7] = [
 pub(super) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<Peer>().copied();
     let mut response = match checked(&app, &request, peer) {
-        Ok(()) => next.run(request).await,
+        Ok(()) => next.run(request.map(in_time)).await,
         Err(e) => e.into_response(),
     };
     for (name, value) in HEADERS {
@@ -38,6 +42,28 @@ pub(super) async fn check(State(app): State<App>, request: Request, next: Next) 
     response
 }
 
+/// A body that ends with an error when it is not there in time: a client that sends a byte now and then
+/// holds nobody up.
+fn in_time(body: Body) -> Body {
+    if hyper::body::Body::is_end_stream(&body) {
+        return body;
+    }
+    let frames = Box::pin(body.into_data_stream());
+    let end = Box::pin(tokio::time::sleep(BODY_WITHIN));
+    Body::from_stream(stream::try_unfold((frames, end), |(mut frames, mut end)| async {
+        tokio::select! {
+            frame = frames.next() => match frame {
+                Some(bytes) => Ok(Some((bytes?, (frames, end)))),
+                None => Ok(None),
+            },
+            () = &mut end => {
+                let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
+                Err(axum::Error::new(late))
+            }
+        }
+    }))
+}
+
 fn checked(app: &App, request: &Request, peer: Option<Peer>) -> Result<(), ApiError> {
     let (headers, path) = (request.headers(), request.uri().path());
     check_host(app, headers, request.uri(), peer)?;
@@ -45,6 +71,7 @@ fn checked(app: &App, request: &Request, peer: Option<Peer>) -> Result<(), ApiEr
     if request.method() == Method::POST {
         check_type(headers, path == feedback::PATH)?;
     }
+    check_length(headers)?;
     if OPEN_TO_ALL.contains(&path) {
         return Ok(());
     }
@@ -117,6 +144,21 @@ fn check_origin(app: &App, headers: &HeaderMap) -> Result<(), ApiError> {
         }
     }
     Ok(())
+}
+
+/// A body that is larger than any route takes is refused before it is sent.
+fn check_length(headers: &HeaderMap) -> Result<(), ApiError> {
+    let declared = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok());
+    let declared = declared.and_then(|v| v.parse::<u64>().ok()).unwrap_or(0);
+    if declared <= fs::WRITE_BODY_BYTES_MAX as u64 {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "body_too_large",
+        format!("the body is larger than {} bytes", fs::WRITE_BODY_BYTES_MAX),
+        "send less",
+    ))
 }
 
 /// A POST carries JSON, which no form and no simple request of a browser can.

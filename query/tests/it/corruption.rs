@@ -222,3 +222,34 @@ fn a_failure_that_passes_costs_one_poll() {
     fs::rename(to.join("kept"), to.join("chunks.jsonl")).unwrap();
     daemon.wait("/v1/status", |s| s["problem"].is_null() && s["generation"] == id.as_str());
 }
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn descriptors_that_run_out_cost_one_poll() {
+    let fixture = Fixture::lexical(TREE);
+    let mut daemon = Daemon::start(&fixture.data(), &["--embedder", "none"]);
+    let good = daemon.json("/v1/status")["generation"].clone();
+    let pid = daemon.id();
+    let allow = |number: usize| {
+        let limit = format!("--nofile={number}:");
+        let done = std::process::Command::new("prlimit")
+            .args(["--pid", &pid.to_string(), &limit])
+            .status();
+        done.is_ok_and(|status| status.success())
+    };
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
+    if !allow(open - 1) {
+        eprintln!("skipped: no prlimit");
+        return;
+    }
+    fixture.write(MORE);
+    fixture.ingest();
+    let newer = current_id(&fixture.data()).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert!(allow(1024));
+    daemon.wait("/v1/status", |s| s["problem"].is_null() && s["generation"] == newer.as_str());
+    assert_ne!(good, newer.as_str());
+    daemon.signal("-TERM");
+    assert_eq!(daemon.exit_code(), Some(0));
+    assert!(daemon.log().contains("Too many open files"));
+}

@@ -212,16 +212,19 @@ fn apply(entries: &mut Entries, step: &Step) {
 
 /// The durable bytes, those of now, or of those a part; lost parts read as zeros.
 fn partly(now: &[u8], durable: &[u8], random: &mut Random) -> Vec<u8> {
+    if now == durable {
+        return now.to_vec();
+    }
+    // What was made durable once stays, where it was only added to.
+    let kept = if now.starts_with(durable) { durable.len() } else { 0 };
+    let from = kept + random.below(now.len() + 1 - kept);
     match random.below(4) {
         0 => durable.to_vec(),
         1 => now.to_vec(),
-        2 => now[..random.below(now.len() + 1)].to_vec(),
+        2 => now[..from].to_vec(),
         _ => {
             let mut bytes = now.to_vec();
-            let from = random.below(bytes.len() + 1);
-            if now != durable {
-                bytes[from..].fill(0);
-            }
+            bytes[from..].fill(0);
             bytes
         }
     }
