@@ -4,6 +4,7 @@
 //! `#` in a fence, a comment or a quote is no heading. The text must have LF line ends and no BOM.
 
 use pulldown_cmark::{CodeBlockKind, Event, LinkType, Parser, Tag, TagEnd};
+use runbook_shared::limits::HEADING_BYTES_MAX;
 use runbook_shared::markdown;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -108,7 +109,8 @@ impl Outline {
     pub fn of(text: &str) -> Self {
         let mut outline = Self { line_starts: line_starts(text), ..Self::default() };
         let front = front_matter(text);
-        outline.front_title = front.as_ref().and_then(|f| front_title(&text[f.clone()]));
+        outline.front_title =
+            front.as_ref().and_then(|f| front_title(&text[f.clone()])).map(shortened);
         let body = front.map_or(0, |f| f.end);
         outline.body_line = outline.line_of(body);
         outline.read_events(text, body);
@@ -254,6 +256,7 @@ impl Reader<'_> {
         let Some(open) = self.heading.take() else { return };
         let raw_text = open.text.split_whitespace().collect::<Vec<_>>().join(" ");
         let raw_text = without_closing(raw_text, &self.text[open.range.clone()]);
+        let raw_text = shortened(raw_text);
         if raw_text.is_empty() {
             return; // `##` alone: nothing to cite; its text belongs to the section around it.
         }
@@ -283,6 +286,12 @@ impl Reader<'_> {
             self.outline.unclosed.push(UnclosedFence { line });
         }
     }
+}
+
+/// A heading or title without what is over [`HEADING_BYTES_MAX`].
+fn shortened(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(HEADING_BYTES_MAX));
+    text
 }
 
 /// Takes the closing `##` of a heading off where a tab follows it, which pulldown-cmark takes for text.

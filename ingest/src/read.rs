@@ -8,6 +8,7 @@ use crate::select::{Selection, SkipReason};
 use crate::source::{Candidate, CandidateKind, SourceError, dir, git, printable};
 use git2::{Oid, Repository};
 use runbook_shared::doc_path::DocPath;
+use runbook_shared::failpoint::reach;
 use runbook_shared::generation::manifest::ForgeKind;
 use runbook_shared::limits::DOC_PATH_BYTES_MAX;
 use runbook_shared::secrets::Policy;
@@ -98,6 +99,7 @@ impl Reader {
     ) -> Vec<Document> {
         let mut documents: Vec<Document> = Vec::with_capacity(candidates.len());
         for candidate in candidates {
+            reach("read.document");
             report.documents += 1;
             let (path, in_path) = redaction::clean_path(&candidate.path, policy);
             let read =

@@ -21,6 +21,7 @@ use crate::source::{CandidateKind, Source, State, git};
 use made::Made;
 use runbook_shared::embed::{EmbedError, EmbedderId, ModelFiles, NO_EMBEDDER, OnnxEmbedder};
 use runbook_shared::error::PathError;
+use runbook_shared::failpoint::reach;
 use runbook_shared::generation::manifest::{Forge, Manifest};
 use runbook_shared::generation::pin::Pin;
 use runbook_shared::generation::{self, GENERATIONS};
@@ -42,7 +43,9 @@ pub fn run(config: &Config, progress: &Progress) -> Result<Report, IngestError> 
     // The lock is held until last-run.json is written: the next run starts from what it says.
     let (lock, result) = match Lock::take(&config.data, config.wait) {
         Ok(lock) => {
+            reach("run.locked");
             sweep(&config.data);
+            reach("run.swept");
             let before = generation::current_id(&config.data).ok();
             let result = unpanicked(|| locked(config, progress, &mut report, &mut checked_at));
             if result.is_ok() {
@@ -204,7 +207,9 @@ fn locked(
     check_source(config, current.as_ref().map(|c| &c.1))?;
     let embedder_id = embedder_id(config)?;
     let option_hash = option_hash(config);
+    reach("run.planned");
     let probed = probe(config)?;
+    reach("fetch.probed");
     clock.stage("probe");
     if let (State { commit: None, .. }, true) =
         (&probed, matches!(config.source, Source::Remote(_) | Source::Repository(_)))
@@ -242,6 +247,7 @@ fn locked(
         Some(model) => model.token_counter()?,
         None => TokenCounter::default_model(),
     };
+    reach("model.read");
     clock.stage("model");
     std::thread::scope(|scope| {
         // The model is made ready while the source is read.

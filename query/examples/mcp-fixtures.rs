@@ -420,5 +420,6 @@ async fn main() -> std::io::Result<()> {
     let address = listener.local_addr()?;
     let app = App::new(Arc::new(service), config::hosts(address, &[])).with_protocol(|| Fixtures);
     println!("listening on http://{address}");
-    server::run(listener, app.router(), std::future::pending()).await
+    let listeners = server::Listeners { tcp: Some(listener), unix: None };
+    server::run(listeners, app.router(), std::future::pending()).await
 }

@@ -1,5 +1,6 @@
 //! Flags, environment and file, resolved to one configuration; docs/configuration.md lists the keys.
 
+use crate::access;
 use crate::engine::Policy;
 use crate::journal::QuestionText;
 use crate::route::FilesFirst;
@@ -80,6 +81,7 @@ struct File {
     agents: AgentsTable,
     usage: usage::Settings,
     cache: vectors::Settings,
+    server: access::Settings,
     repo: Vec<RepoTable>,
     #[serde(flatten)]
     tree: setup::Settings,
@@ -135,6 +137,10 @@ pub struct Config {
     pub policy: Policy,
     /// Where to listen.
     pub listen: SocketAddr,
+    /// Whether that was asked for; a Unix socket alone will do where it was not.
+    pub listen_is_set: bool,
+    /// Who may use the server, and the sandbox.
+    pub server: access::Settings,
     /// The daemon's own directory.
     pub state: Option<PathBuf>,
     /// Stores and bounds of the tree.
@@ -197,7 +203,8 @@ pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, Confi
         Some(path) => {
             let more = setup::keys();
             let more = more.iter().map(String::as_str);
-            let keys: Vec<&str> = KEYS.into_iter().chain(vectors::KEYS).chain(more).collect();
+            let own = KEYS.into_iter().chain(vectors::KEYS).chain(access::KEYS);
+            let keys: Vec<&str> = own.chain(more).collect();
             config_file::read(path, &keys)?
         }
         None => File::default(),
@@ -222,6 +229,8 @@ pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, Confi
             .or_file(file.model_dir, file.onnxruntime),
         policy: Policy { score_floor, ..Policy::default() },
         listen,
+        listen_is_set: serve.listen.or(file.listen).is_some(),
+        server: file.server,
         state: serve.state.or(file.state),
         tree: file.tree,
         allowed_hosts: [serve.allowed_hosts, file.allowed_hosts].concat(),

@@ -3,6 +3,7 @@
 pub(crate) mod cite;
 mod feedback;
 mod fs;
+mod guard;
 pub(crate) mod mcp;
 mod metrics;
 mod noted;
@@ -13,6 +14,7 @@ mod shell;
 
 pub use routes::openapi;
 
+use crate::access::Access;
 use crate::metrics::Stage;
 use crate::openapi::{ErrorReply, ErrorTold};
 use crate::reply::{Provenance, Reply};
@@ -24,9 +26,9 @@ use crate::usage;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, Query, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use axum::middleware::{self, Next};
+use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use runbook_shared::limits::BODY_BYTES_MAX;
 use schemars::JsonSchema;
@@ -49,6 +51,7 @@ pub struct App {
     service: Arc<Service>,
     /// Names under which this server may be addressed, with port.
     hosts: Arc<[String]>,
+    access: Arc<Access>,
     /// One permit for each question that runs.
     running: Arc<Semaphore>,
     /// One permit for each question that runs or waits.
@@ -66,7 +69,8 @@ impl App {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             service,
-            hosts: hosts.into_iter().map(|h| h.to_ascii_lowercase()).collect(),
+            hosts: hosts.into(),
+            access: Arc::default(),
             running: Arc::new(Semaphore::new(cores)),
             admitted: Arc::new(Semaphore::new(cores * (QUEUE_PER_CORE + 1))),
             files_first: FilesFirst::default(),
@@ -80,6 +84,13 @@ impl App {
     pub fn with_agents(mut self, files_first: FilesFirst, usage: usage::Log) -> Self {
         self.files_first = files_first;
         self.usage = usage;
+        self
+    }
+
+    /// The same with a token or a limit.
+    #[must_use]
+    pub fn with_access(mut self, access: Access) -> Self {
+        self.access = Arc::new(access);
         self
     }
 
@@ -126,7 +137,7 @@ impl App {
                 )
             })
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-            .layer(middleware::from_fn_with_state(self.clone(), check_request))
+            .layer(middleware::from_fn_with_state(self.clone(), guard::check))
             .with_state(self)
     }
 }
@@ -138,6 +149,8 @@ pub(crate) struct ApiError {
     pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) hint: String,
+    /// Seconds after which the client may try again.
+    retry_after: u64,
 }
 
 /// The code of an error, on the response that tells it: for counting.
@@ -151,7 +164,12 @@ impl ApiError {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) -> Self {
-        Self { status, code, message: message.into(), hint: hint.into() }
+        Self { status, code, message: message.into(), hint: hint.into(), retry_after: 1 }
+    }
+
+    /// The same with another time after which the client may try again, in seconds.
+    fn after(self, seconds: u64) -> Self {
+        Self { retry_after: seconds, ..self }
     }
 }
 
@@ -166,7 +184,11 @@ impl IntoResponse for ApiError {
         let mut response = (self.status, axum::Json(body)).into_response();
         response.extensions_mut().insert(ErrorCode(self.code));
         if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            response.headers_mut().insert(header::RETRY_AFTER, self.retry_after.into());
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
         }
         response
     }
@@ -241,72 +263,6 @@ impl From<AskError> for ApiError {
             ),
         }
     }
-}
-
-/// Host, Origin and Content-Type, before any route: a page of another site must not reach this
-/// server through a browser.
-async fn check_request(State(app): State<App>, request: Request, next: Next) -> Response {
-    let form = request.uri().path() == feedback::PATH;
-    let response = match checked(&app, request.method(), request.headers(), form) {
-        Ok(()) => next.run(request).await,
-        Err(e) => e.into_response(),
-    };
-    if let Some(ErrorCode(code)) = response.extensions().get() {
-        app.service.journal().metrics.rejected(code);
-    }
-    response
-}
-
-fn checked(app: &App, method: &Method, headers: &HeaderMap, form: bool) -> Result<(), ApiError> {
-    let hosts: Vec<_> = headers.get_all(header::HOST).iter().collect();
-    let [host] = hosts[..] else {
-        return Err(ApiError::new(
-            StatusCode::BAD_REQUEST,
-            "bad_host",
-            "a request names exactly one Host",
-            "send one Host header",
-        ));
-    };
-    let allowed = |host: &[u8]| {
-        std::str::from_utf8(host)
-            .is_ok_and(|h| app.hosts.iter().any(|a| *a == h.to_ascii_lowercase()))
-    };
-    if !allowed(host.as_bytes()) {
-        return Err(ApiError::new(
-            StatusCode::FORBIDDEN,
-            "host_not_allowed",
-            "this server is not called by that name",
-            "add the name to allowed_hosts (--allowed-host) when a proxy passes it on",
-        ));
-    }
-    for origin in headers.get_all(header::ORIGIN) {
-        let own = ["http://", "https://"]
-            .iter()
-            .any(|s| origin.as_bytes().strip_prefix(s.as_bytes()).is_some_and(allowed));
-        if !own {
-            return Err(ApiError::new(
-                StatusCode::FORBIDDEN,
-                "origin_not_allowed",
-                "another site may not use this server",
-                "open the server's own page",
-            ));
-        }
-    }
-    if method == Method::POST {
-        let kind = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
-        let kind = kind.split(';').next().unwrap_or("").trim();
-        // A form of the own page: the browser names the origin, which was checked above.
-        let own_form = form && feedback::is_form(headers) && headers.contains_key(header::ORIGIN);
-        if !own_form && !kind.eq_ignore_ascii_case("application/json") {
-            return Err(ApiError::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "not_json",
-                "a POST carries application/json",
-                "send Content-Type: application/json",
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// A question.

@@ -10,6 +10,7 @@
 //! speaks to anything but its own clients and the stores that the configuration names; no answer
 //! leaves without a citation that holds.
 
+pub mod access;
 pub mod agents;
 pub mod caution;
 pub mod citation;
@@ -32,6 +33,7 @@ pub mod page;
 pub mod passage;
 pub mod reply;
 pub mod route;
+pub mod sandbox;
 pub mod scan;
 pub mod server;
 pub mod service;

@@ -106,9 +106,15 @@ fn open(repo: &Repo, id: &str, next: &mut RepoState) {
                 Some(_) => "the generation before it serves on",
                 None => "nothing serves until an ingest publishes another",
             };
-            tracing::error!("{e}; {then}");
-            next.problem = Some(e.to_string());
-            next.refused_id = Some(id.to_owned());
+            // What a file operation failed on (descriptors, permission, a disk that went away) may be
+            // well again at the next look; what is damaged stays so.
+            let is_damaged = !matches!(e, OpenError::File(_));
+            let message = e.to_string();
+            if is_damaged || next.problem.as_ref() != Some(&message) {
+                tracing::error!("{message}; {then}");
+            }
+            next.problem = Some(message);
+            next.refused_id = is_damaged.then(|| id.to_owned());
         }
     }
 }

@@ -296,7 +296,18 @@ fn fold(text: &str) -> String {
         .collect()
 }
 
+/// Removes repeats of a word or a whole from `first` on; the first of each stays.
 fn dedup_from(terms: &mut Vec<Term>, first: usize) {
+    // An atom may be a megabyte of base64: comparing all with all is for the few of ordinary ones.
+    if terms.len() - first > 16 {
+        let mut seen = FxHashSet::default();
+        for term in terms.split_off(first) {
+            if seen.insert((term.kind, term.surface.clone())) {
+                terms.push(term);
+            }
+        }
+        return;
+    }
     let mut at = first;
     while at < terms.len() {
         let repeats = terms[first..at]

@@ -19,6 +19,7 @@ pub mod doc_path;
 pub mod doctor;
 pub mod embed;
 pub mod error;
+pub mod failpoint;
 pub mod generation;
 pub mod last_run;
 pub mod lexical;

@@ -2,6 +2,7 @@
 //! when somebody else needs it, the longest-seated first, so that silent clients cannot keep others out.
 
 use super::slow::{Held, Slow};
+use crate::access::Peer;
 use crate::http::BODY_BYTES_MOST;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -106,8 +107,9 @@ impl Seat {
     }
 
     /// The service of this connection: its requests are counted and their bodies have a deadline.
-    pub(super) fn watched<S>(&self, inner: S, body_within: Duration) -> Watched<S> {
-        Watched { inner: Arc::new(inner), requests: Arc::clone(&self.requests), body_within }
+    /// Each request carries who the peer is.
+    pub(super) fn watched<S>(&self, inner: S, peer: Peer, body_within: Duration) -> Watched<S> {
+        Watched { inner: Arc::new(inner), requests: Arc::clone(&self.requests), peer, body_within }
     }
 }
 
@@ -137,6 +139,7 @@ impl Drop for Busy {
 pub(super) struct Watched<S> {
     inner: Arc<S>,
     requests: Arc<AtomicUsize>,
+    peer: Peer,
     body_within: Duration,
 }
 
@@ -154,7 +157,8 @@ where
     type Error = Infallible;
     type Future = Answer;
 
-    fn call(&self, request: Request<Incoming>) -> Answer {
+    fn call(&self, mut request: Request<Incoming>) -> Answer {
+        request.extensions_mut().insert(self.peer);
         let busy = Busy::new(&self.requests);
         let (inner, within) = (Arc::clone(&self.inner), self.body_within);
         Box::pin(async move {

@@ -8,6 +8,7 @@ use super::manifest::{FILE_NAME, FileEntry, Manifest, id_of};
 use super::pin::Pin;
 use super::{CURRENT, GENERATIONS, Generation, OpenError, hash_file, read_manifest, verify_files};
 use crate::error::{IoContext, PathError};
+use crate::failpoint::reach;
 use crate::limits::GENERATIONS_KEPT;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -41,8 +42,15 @@ impl Draft {
         let generations = data.join(GENERATIONS);
         fs::create_dir_all(&generations).at("create directory", &generations)?;
         sweep(data)?;
+        // Runs that were killed between renaming and pruning leave generations; without end, where
+        // every run is.
+        let current = super::current_id(data).unwrap_or_default();
+        prune_or_warn(data, &current);
         let dir = generations.join(format!("{TMP_PREFIX}{}", std::process::id()));
         fs::create_dir(&dir).at("create directory", &dir)?;
+        // `current` must never be durable before the directory that it points into.
+        sync_dir(data)?;
+        reach("draft.begun");
         Ok(Self { data: data.to_owned(), dir })
     }
 
@@ -62,6 +70,7 @@ impl Draft {
             fs::create_dir_all(parent).at("create directory", parent)?;
         }
         let mut file = File::create_new(&path).at("create", &path)?;
+        reach("draft.file");
         file.write_all(bytes).at("write", &path)
     }
 
@@ -110,11 +119,15 @@ impl Draft {
     pub fn seal(self, manifest: &Manifest, now: jiff::Timestamp) -> Result<Sealed, PathError> {
         let bytes = serde_json::to_vec_pretty(manifest).unwrap_or_default();
         self.write(Path::new(FILE_NAME), &bytes)?;
+        reach("manifest.written");
         sync_tree(&self.dir)?;
+        reach("fsync.tree");
         let id = id_of(now, &bytes);
         let target = self.data.join(GENERATIONS).join(&id);
         fs::rename(&self.dir, &target).at("rename", &self.dir)?;
+        reach("rename.done");
         sync_dir(&self.data.join(GENERATIONS))?;
+        reach("rename.synced");
         Ok(Sealed { data: self.data.clone(), id })
     }
 }
@@ -164,10 +177,8 @@ impl Sealed {
     /// When the link cannot be replaced, or the change cannot be synced.
     pub fn publish(self) -> Result<(), PathError> {
         point_to(&self.data, &self.id)?;
-        // The new generation serves already: what cannot be removed now is removed next time.
-        if let Err(e) = prune(&self.data, &self.id) {
-            tracing::warn!("old generations are not removed: {e}");
-        }
+        prune_or_warn(&self.data, &self.id);
+        reach("prune.done");
         Ok(())
     }
 }
@@ -180,8 +191,19 @@ pub fn point_to(data: &Path, id: &str) -> Result<(), PathError> {
     let link = data.join(format!("{LINK_PREFIX}{}", std::process::id()));
     std::os::unix::fs::symlink(Path::new(GENERATIONS).join(id), &link).at("create link", &link)?;
     let current = data.join(CURRENT);
+    reach("swap.link_made");
     fs::rename(&link, &current).at("replace", &current)?;
-    sync_dir(data)
+    reach("swap.renamed");
+    sync_dir(data)?;
+    reach("swap.synced");
+    Ok(())
+}
+
+/// What cannot be removed now is removed next time, and is no reason to fail.
+fn prune_or_warn(data: &Path, current: &str) {
+    if let Err(e) = prune(data, current) {
+        tracing::warn!("old generations are not removed: {e}");
+    }
 }
 
 fn prune(data: &Path, current: &str) -> Result<(), PathError> {
@@ -240,14 +262,20 @@ fn list(dir: &Path) -> Result<Vec<String>, PathError> {
 
 /// Makes a directory and all beneath it durable.
 fn sync_tree(dir: &Path) -> Result<(), PathError> {
-    for_each(&tree(dir)?, |path| File::open(path).and_then(|f| f.sync_all()).at("sync", path))
+    for_each(&tree(dir)?, |path| {
+        reach("fsync.file");
+        File::open(path).and_then(|f| f.sync_all()).at("sync", path)
+    })
 }
 
 /// Removes a directory and all beneath it.
 fn remove_tree(dir: &Path) -> Result<(), PathError> {
     let files: Vec<PathBuf> =
         tree(dir)?.into_iter().filter(|path| !path.is_dir() || path.is_symlink()).collect();
-    for_each(&files, |path| fs::remove_file(path).at("remove", path))?;
+    for_each(&files, |path| {
+        reach("prune.file");
+        fs::remove_file(path).at("remove", path)
+    })?;
     fs::remove_dir_all(dir).at("remove", dir)
 }
 
@@ -324,6 +352,8 @@ fn replace(path: &Path, bytes: &[u8], mode: Option<u32>) -> Result<(), PathError
         let _ = fs::remove_file(&tmp);
         return Err(PathError { action: "write", path: tmp, source });
     }
+    reach("replace.written");
     fs::rename(&tmp, path).at("replace", path)?;
+    reach("replace.renamed");
     path.parent().map_or(Ok(()), sync_dir)
 }
