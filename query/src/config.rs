@@ -2,6 +2,7 @@
 
 use crate::engine::Policy;
 use crate::journal::QuestionText;
+use crate::llm::settings as llm;
 use crate::route::FilesFirst;
 use crate::snapshot::Repo;
 use crate::tree::setup;
@@ -36,6 +37,9 @@ pub struct Common {
     /// Configuration file (TOML)
     #[arg(long, env = "RUNBOOK_QUERY_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Let runbook text go to a language model that is neither on this machine nor in a private network
+    #[arg(long)]
+    pub allow_remote_llm: bool,
 }
 
 /// What can be set for the daemon.
@@ -79,6 +83,7 @@ struct File {
     agents: AgentsTable,
     usage: usage::Settings,
     repo: Vec<RepoTable>,
+    llm: llm::Settings,
     #[serde(flatten)]
     tree: setup::Settings,
 }
@@ -147,6 +152,8 @@ pub struct Config {
     pub usage: usage::Settings,
     /// How questions appear in the log.
     pub log_questions: QuestionText,
+    /// The language model; its mode is `off` where none is configured.
+    pub llm: llm::Settings,
 }
 
 /// A configuration that is not usable.
@@ -164,6 +171,9 @@ pub enum ConfigError {
     /// The floor is not a probability.
     #[error("{0}")]
     Floor(String),
+    /// The language model's settings.
+    #[error("{0}")]
+    Llm(String),
     /// The poll period is not one.
     #[error("poll_s is a number of seconds above 0, not {0}")]
     Poll(f64),
@@ -192,7 +202,8 @@ pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, Confi
     let file: File = match &common.config {
         Some(path) => {
             let more = setup::keys();
-            let keys: Vec<&str> = KEYS.into_iter().chain(more.iter().map(String::as_str)).collect();
+            let own = KEYS.into_iter().chain(llm::KEYS);
+            let keys: Vec<&str> = own.chain(more.iter().map(String::as_str)).collect();
             config_file::read(path, &keys)?
         }
         None => File::default(),
@@ -210,7 +221,13 @@ pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, Confi
         .ok()
         .filter(|p| !p.is_zero())
         .ok_or(ConfigError::Poll(poll_s))?;
+    let mut llm = file.llm.clone();
+    llm.allow_remote |= common.allow_remote_llm;
+    if llm.mode != llm::Mode::Off {
+        llm = llm.checked().map_err(ConfigError::Llm)?;
+    }
     Ok(Config {
+        llm,
         repos,
         embedder: common.embedder.or(file.embedder),
         places: Places::from_env(common.model_dir, common.onnxruntime)

@@ -36,6 +36,17 @@ pub fn status(service: &Service) -> Value {
                 "embedder_sha256": model.embedder_sha256,
             }),
         );
+        if let Some(llm) = service.llm() {
+            map.insert(
+                "llm".into(),
+                json!({
+                    "mode": llm.settings.mode.name(),
+                    "model": llm.settings.model,
+                    "breaker": llm.client.state().name(),
+                    "trust": llm.trust.explain(llm.settings.trust),
+                }),
+            );
+        }
         map.insert("repos".into(), json!(repos));
     }
     status

@@ -1,0 +1,606 @@
+//! The extractive reply and a language model: which of the two leaves.
+//!
+//! The reply of the engine comes first. Only one that the evidence gate decided goes to the model: what the
+//! request gate refused, what a scan counted and what a page's name found is not the model's to change. A
+//! model's verdict may withdraw an answer or lift a refusal where it counts ([`crate::llm::trust`]); its
+//! text replaces the passage where the guard passes it; in all other cases the engine's reply leaves.
+
+use super::asking::Asking;
+use super::{AskError, Request, Service};
+use crate::engine::{self, Ask, Verdict};
+use crate::evidence::claims;
+use crate::llm::agent::{self, Searched};
+use crate::llm::answer::{self, Phrased};
+use crate::llm::client::LlmError;
+use crate::llm::given::{self, Given};
+use crate::llm::history::{self, Page, Turn};
+use crate::llm::judge;
+use crate::llm::note::{Doing, Note, Outcome, Record, Told};
+use crate::llm::settings::Mode;
+use crate::llm::{Llm, trust};
+use crate::reply::{Band, Citation, RefusalReason, Reply};
+use crate::route::{self, Via};
+use crate::snapshot::Snapshot;
+use runbook_shared::limits::NEAREST_DEFAULT;
+use runbook_shared::retrieval::arms::Hit;
+use runbook_shared::retrieval::corpus::Corpus;
+use runbook_shared::retrieval::question::Question;
+use runbook_shared::score::Confidence;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The step of a reply that was decided by its evidence.
+const DECIDED: &str = "evidence_gate";
+/// Sections that an agent's search names.
+const SEARCHED: usize = 5;
+
+/// A reply of the engine, before a model has seen it.
+pub struct Draft {
+    pub(super) reply: Reply,
+    /// The question, completed where it was a follow-up.
+    pub(super) question: String,
+    pub(super) request: Request,
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) corpora: Vec<Arc<Corpus>>,
+    pub(super) k: usize,
+}
+
+impl Draft {
+    /// The reply as it is.
+    #[must_use]
+    pub fn reply(&self) -> &Reply {
+        &self.reply
+    }
+
+    /// Whether the evidence gate decided, and searched all that there is to search.
+    fn is_open(&self) -> bool {
+        let reason = self.reply.refusal.as_ref().map(|r| r.reason);
+        self.reply.route.iter().any(|step| step == DECIDED)
+            && matches!(reason, None | Some(RefusalReason::NoEvidence | RefusalReason::Degraded))
+    }
+}
+
+/// What becomes of a reply.
+enum Change {
+    Keep(Outcome, String),
+    /// Another verdict of the engine.
+    Verdict(Outcome, String, Box<Verdict>),
+    /// The model's text.
+    Text(String, Vec<Citation>),
+}
+
+impl Change {
+    fn keep(message: impl Into<String>) -> Self {
+        Self::Keep(Outcome::Kept, message.into())
+    }
+}
+
+/// Why a model gave nothing that can be used.
+type Nothing = Option<LlmError>;
+
+impl Service {
+    /// Whether a model would be asked about this reply.
+    #[must_use]
+    pub fn wants_model(&self, draft: &Draft) -> bool {
+        self.llm().is_some_and(|llm| draft.is_open() || self.lists(llm, draft))
+    }
+
+    /// Whether an agent's question is about the list of the answer before.
+    fn lists(&self, llm: &Llm, draft: &Draft) -> bool {
+        let refused = draft.reply.refusal.as_ref().is_some_and(|r| r.reason.is_request());
+        llm.settings.mode == Mode::Agent
+            && !refused
+            && history::refers_to_list(&draft.request.question)
+            && !self.listed(llm, draft).is_empty()
+    }
+
+    fn listed(&self, llm: &Llm, draft: &Draft) -> Vec<Page> {
+        let Some(session) = &draft.request.session else { return Vec::new() };
+        let mut turns = llm.history.turns(session, Instant::now());
+        turns.pop().map(|t| t.pages).unwrap_or_default()
+    }
+
+    /// The reply that leaves, after the model where one is asked. Blocks for as long as the model takes,
+    /// which its settings bound.
+    #[must_use]
+    pub fn refine(&self, draft: Draft, told: Told<'_>) -> Reply {
+        let Some(llm) = self.llm() else { return draft.reply };
+        let reply =
+            if self.wants_model(&draft) { self.asked(llm, &draft, told) } else { draft.reply };
+        if llm.settings.mode == Mode::Agent {
+            remember(llm, &draft.request.question, &reply);
+        }
+        reply
+    }
+
+    fn asked(&self, llm: &Llm, draft: &Draft, told: Told<'_>) -> Reply {
+        let (started, mut record) = (Instant::now(), Record::default());
+        let work = Work { service: self, llm, draft, told };
+        let change = match work.change(&mut record) {
+            Ok(change) => change,
+            Err(Some(e)) => {
+                let message = format!("{e}; this is the answer without it");
+                record.failed = Some(e);
+                Change::Keep(Outcome::Degraded, message)
+            }
+            Err(None) => Change::Keep(
+                Outcome::Rejected,
+                "what the language model wrote did not pass the guard; this is the answer without it"
+                    .into(),
+            ),
+        };
+        let mode = llm.settings.mode.name();
+        let (mut reply, outcome, message) = work.apply(change, mode);
+        let rejected = record.rejected.last().filter(|_| outcome == Outcome::Rejected);
+        let failed = record.failed.as_ref().map(LlmError::name);
+        let note = Note {
+            mode,
+            model: llm.settings.model.clone(),
+            outcome,
+            reason: failed.or_else(|| rejected.map(|r| r.fault.name())),
+            message,
+        };
+        let counters = &self.journal.metrics.llm;
+        for rejected in &record.rejected {
+            counters.rejected(mode, rejected.fault.name());
+        }
+        if let Some(e) = &record.failed {
+            counters.failed(e.name());
+        }
+        counters.question(mode, outcome.name(), started.elapsed(), record.tokens);
+        tracing::info!(
+            id = reply.id,
+            mode,
+            outcome = outcome.name(),
+            reason = note.reason,
+            calls = record.calls,
+            tokens = record.tokens,
+            rejected = record.rejected.len(),
+            "language model"
+        );
+        if draft.request.explain {
+            let trust = llm.trust.explain(llm.settings.trust);
+            let explain = reply.explain.get_or_insert_with(|| serde_json::json!({}));
+            if let Some(map) = explain.as_object_mut() {
+                map.insert("llm".into(), record.explain(&note, trust));
+            }
+        }
+        reply.provenance.degraded |= outcome == Outcome::Degraded;
+        reply.llm = Some(note);
+        reply.took_ms += (started.elapsed().as_secs_f64() * 1e6).round() / 1e3;
+        reply
+    }
+
+    /// Asks the judge what is known, once there is something to ask about: see [`crate::llm::trust`].
+    ///
+    /// # Errors
+    /// When the model cannot be reached, or the tree has too few sections to ask about.
+    pub fn measure_trust(&self) -> Result<trust::Measured, String> {
+        let Some(llm) = self.llm() else { return Err("no language model is configured".into()) };
+        let corpora = self.snapshot().corpora();
+        let mut measured = trust::Measured::default();
+        for (at, number, question) in trust::questions(&corpora) {
+            let request = Request { question: question.clone(), ..Request::default() };
+            let found = self.find(&request).map_err(|e| e.to_string())?;
+            let path = corpora[at].generation.section(number).0.path.clone();
+            let foreign = |h: &&Hit| {
+                h.corpus != at || corpora[h.corpus].generation.section(h.section).0.path != path
+            };
+            let others: Vec<(usize, u32)> =
+                found.hits.iter().filter(foreign).map(|h| (h.corpus, h.section)).collect();
+            let bytes = llm.settings.context_bytes();
+            let without = given::give(&corpora, others.iter().copied(), bytes);
+            // Not the first: a model that always names the first must not look right.
+            let mixed = others.iter().take(1).copied().chain([(at, number)]);
+            let with = given::give(&corpora, mixed.chain(others.iter().skip(1).copied()), bytes);
+            if without.is_empty() {
+                continue;
+            }
+            for (given, answers) in [(with, true), (without, false)] {
+                let mut record = Record::default();
+                let until = llm.until(1);
+                let said = judge::ask(llm, &question, &given, &mut record, until, &|_| {});
+                let right = match said {
+                    Ok(judge::Verdict::No) => !answers,
+                    Ok(judge::Verdict::Yes { at, .. }) => answers && given[at].path == path,
+                    Err(None) => false,
+                    Err(Some(e)) => return Err(e.to_string()),
+                };
+                let (all, good) = if answers {
+                    (&mut measured.with, &mut measured.with_yes)
+                } else {
+                    (&mut measured.without, &mut measured.without_no)
+                };
+                *all += 1;
+                *good += usize::from(right);
+            }
+        }
+        if measured.with == 0 {
+            return Err("the tree has too few sections to ask about".into());
+        }
+        llm.trust.set(measured);
+        tracing::info!(
+            "the language model was right on {} of {} questions with their section and {} of {} without",
+            measured.with_yes,
+            measured.with,
+            measured.without_no,
+            measured.without
+        );
+        Ok(measured)
+    }
+}
+
+struct Work<'a> {
+    service: &'a Service,
+    llm: &'a Llm,
+    draft: &'a Draft,
+    told: Told<'a>,
+}
+
+impl Work<'_> {
+    fn change(&self, record: &mut Record) -> Result<Change, Nothing> {
+        match self.llm.settings.mode {
+            Mode::Off => Ok(Change::keep("")),
+            Mode::Judge => self.judged(record),
+            Mode::Answer => self.phrased(record),
+            Mode::Agent => self.browsed(record),
+        }
+    }
+
+    fn question(&self) -> Result<Question, Nothing> {
+        Question::parse(&self.draft.question).map_err(|_| None)
+    }
+
+    /// The sections that the engine shows or names, then those that retrieval finds.
+    fn given(&self) -> Result<Vec<Given>, Nothing> {
+        let (draft, corpora) = (self.draft, &self.draft.corpora);
+        (self.told)(&Doing::Searching(draft.question.clone()));
+        let request = Request {
+            question: draft.question.clone(),
+            scope: draft.request.scope.clone(),
+            ..Request::default()
+        };
+        let found = self.service.find(&request).map_err(|e| {
+            tracing::error!("no sections for the language model: {e}");
+            None
+        })?;
+        let shown = draft.reply.citations.iter().filter_map(|c| given::section_of(corpora, c));
+        let found = found.hits.iter().map(|h| (h.corpus, h.section));
+        let given = given::give(corpora, shown.chain(found), self.llm.settings.context_bytes());
+        for section in &given {
+            (self.told)(&Doing::Reading(section.path.clone()));
+        }
+        Ok(given)
+    }
+
+    fn judged(&self, record: &mut Record) -> Result<Change, Nothing> {
+        let given = self.given()?;
+        if given.is_empty() {
+            return Ok(Change::keep("there is no section to judge"));
+        }
+        let until = self.llm.until(2);
+        let question = self.question()?;
+        let said = judge::ask(self.llm, question.text(), &given, record, until, self.told)?;
+        let answered = self.draft.reply.band == Band::Answer;
+        match said {
+            judge::Verdict::Yes { .. } if answered => {
+                Ok(Change::keep("the language model finds the answer in these sections, too"))
+            }
+            judge::Verdict::Yes { at, lines } => self.lifted(&question, &given[at], lines),
+            judge::Verdict::No if answered => self.withdrawn(&question),
+            judge::Verdict::No => Ok(Change::keep("the language model finds no answer either")),
+        }
+    }
+
+    /// An answer becomes a refusal, if the model's no counts.
+    fn withdrawn(&self, question: &Question) -> Result<Change, Nothing> {
+        if !self.llm.trust.no_counts(self.llm.settings.trust) {
+            return Ok(Change::keep(
+                "the language model finds no answer, but has not shown that its no counts",
+            ));
+        }
+        let message = "a language model has read the nearest sections and finds that none answers; they are listed";
+        let verdict = self
+            .with_ask(question, |ask, policy| {
+                let reason = (RefusalReason::NoEvidence, message.to_owned());
+                engine::refuse(&self.draft.corpora, ask, policy, reason, DECIDED)
+            })
+            .map_err(|_| None)?;
+        let verdict = Verdict { band: Band::Closest, ..verdict };
+        Ok(Change::Verdict(Outcome::Withdrawn, message.into(), Box::new(verdict)))
+    }
+
+    /// A refusal becomes the passage, if the model's yes counts and its lines hold the question's rare terms.
+    fn lifted(
+        &self,
+        question: &Question,
+        section: &Given,
+        lines: [u32; 2],
+    ) -> Result<Change, Nothing> {
+        if let Err(why) = self.may_lift(false) {
+            return Ok(Change::keep(why));
+        }
+        if let Err(term) = judge::may_lift(question, &self.draft.corpora, section, lines) {
+            return Ok(Change::keep(format!(
+                "the language model names lines of {}, which do not speak of \"{term}\"",
+                section.path
+            )));
+        }
+        let confidence = self.draft.reply.confidence;
+        let place = (section.corpus, section.section);
+        let verdict = self
+            .with_ask(question, |ask, policy| {
+                engine::show(&self.draft.corpora, ask, policy, place, confidence)
+            })
+            .map_err(|_| None)?;
+        let message = format!(
+            "a language model finds the answer in {} lines {}-{}; the scores alone were not sure enough",
+            section.path, lines[0], lines[1]
+        );
+        Ok(Change::Verdict(Outcome::Lifted, message, Box::new(verdict)))
+    }
+
+    /// Whether a refusal may become an answer at all; an agent may have found what retrieval did not.
+    fn may_lift(&self, agent: bool) -> Result<(), String> {
+        let reply = &self.draft.reply;
+        if reply.band == Band::Nothing && !agent {
+            return Err("nothing near enough was found to be answered from".into());
+        }
+        if !self.service.policy().lets_pass(Confidence::new(reply.confidence)) {
+            return Err("the configured score_floor does not let it pass".into());
+        }
+        if !self.llm.trust.yes_counts(self.llm.settings.trust) {
+            return Err(
+                "the language model finds an answer, but has not shown that its yes counts".into(),
+            );
+        }
+        Ok(())
+    }
+
+    fn with_ask<T>(
+        &self,
+        question: &Question,
+        work: impl FnOnce(&Ask<'_>, &engine::Policy) -> Result<T, runbook_shared::lexical::LexicalError>,
+    ) -> Result<T, AskError> {
+        let draft = self.draft;
+        let vector = self.service.question_vector(question, &draft.corpora);
+        let ask = Ask {
+            question,
+            vector: vector.as_ref().map(|(v, sha)| (&**v, sha.as_str())),
+            scope: draft.request.scope.as_deref(),
+            k: draft.k,
+            nearest: draft.request.k.map_or(NEAREST_DEFAULT, |_| draft.k),
+            explain: false,
+            exact: None,
+        };
+        Ok(work(&ask, self.service.policy())?)
+    }
+
+    fn phrased(&self, record: &mut Record) -> Result<Change, Nothing> {
+        let given = self.given()?;
+        if given.is_empty() {
+            return Ok(Change::keep("there is no section to answer from"));
+        }
+        let question = self.question()?;
+        let must_hold = self.commands(question.text());
+        let task = answer::Task {
+            corpora: &self.draft.corpora,
+            question: question.text(),
+            given: &given,
+            must_hold: &must_hold,
+            k: self.draft.k,
+            until: self.llm.until(2),
+            told: self.told,
+        };
+        let phrased = answer::ask(self.llm, &task, record)?;
+        self.accepted(&question, phrased, false)
+    }
+
+    /// What becomes of a text that the guard has passed.
+    fn accepted(
+        &self,
+        question: &Question,
+        phrased: Phrased,
+        agent: bool,
+    ) -> Result<Change, Nothing> {
+        let answered = self.draft.reply.band == Band::Answer;
+        let (text, citations, sections) = match phrased {
+            Phrased::Unknown if answered => return self.withdrawn(question),
+            Phrased::Unknown => {
+                return Ok(Change::keep("the language model does not know either"));
+            }
+            Phrased::Text { text, citations, sections } => (text, citations, sections),
+        };
+        if answered {
+            // A model that says yes to everything phrases everything, too.
+            return Ok(if self.llm.trust.yes_counts(self.llm.settings.trust) {
+                Change::Text(text, citations)
+            } else {
+                Change::keep(
+                    "the language model wrote an answer, but has not shown that its yes counts; this is the passage",
+                )
+            });
+        }
+        if let Err(why) = self.may_lift(agent) {
+            return Ok(Change::keep(why));
+        }
+        let corpora = &self.draft.corpora;
+        let held: Vec<String> = sections
+            .iter()
+            .map(|(corpus, number)| {
+                let (chunk, section) = corpora[*corpus].generation.section(*number);
+                let trail = section.heading_path.join("\n");
+                format!("{}\n{trail}\n{}", chunk.title, chunk.section_text(section))
+            })
+            .collect();
+        let texts: Vec<&str> = held.iter().map(String::as_str).collect();
+        let lists = agent && self.service.lists(self.llm, self.draft);
+        let corpus = sections.first().map_or(0, |s| s.0);
+        match given::holds_rare(question, &corpora[corpus], &texts) {
+            Err(term) if !lists => Ok(Change::keep(format!(
+                "the language model wrote an answer from sections that do not speak of \"{term}\""
+            ))),
+            _ => Ok(Change::Text(text, citations)),
+        }
+    }
+
+    /// The command lines of the passage that is shown, where the question asks how something is done.
+    fn commands(&self, question: &str) -> Vec<Vec<String>> {
+        let lower = question.to_lowercase();
+        let asks_how =
+            ["how do", "how to", "how can", "how should", "command", "steps", "procedure"]
+                .iter()
+                .any(|w| lower.contains(w));
+        if !asks_how || self.draft.reply.band != Band::Answer {
+            return Vec::new();
+        }
+        let quote = self.draft.reply.citations.first().map_or("", |c| &c.quote);
+        let commands = claims::claims(quote).into_iter().flat_map(|c| c.commands);
+        commands.map(|c| c.words).filter(|w| w.len() > 1).collect()
+    }
+
+    fn browsed(&self, record: &mut Record) -> Result<Change, Nothing> {
+        let (service, llm, draft) = (self.service, self.llm, self.draft);
+        let question = self.question()?;
+        // A session of its own: what the person has seen before supports nothing that the agent writes.
+        let session = service.new_id("a");
+        let view = service.tree.view(&draft.snapshot, &session).with_scratch_alone();
+        let lists = service.lists(llm, draft);
+        let pages = if lists { service.listed(llm, draft) } else { Vec::new() };
+        let reread: Vec<String> = pages
+            .iter()
+            .map(|p| format!("{}/{}", crate::agents::mount(&draft.snapshot, &p.repo), p.path))
+            .collect();
+        let before = draft.request.session.as_ref().map_or_else(String::new, |s| {
+            let turns: Vec<Turn> = llm.history.turns(s, Instant::now());
+            turns.iter().map(|t| format!("Q: {}\nA: {}\n", t.question, t.answer)).collect()
+        });
+        let index = format!(
+            "{}Directories: {}",
+            crate::agents::head(&draft.snapshot),
+            crate::agents::directories(&draft.snapshot)
+        );
+        let search = |text: &str| self.searched(text, &session);
+        let looked = || service.evidence.looked_at_files(&session, Instant::now());
+        let asked = if lists { &draft.request.question } else { &draft.question };
+        let seconds = Duration::from_secs(llm.settings.agent_seconds);
+        let task = agent::Task {
+            corpora: &draft.corpora,
+            question: asked,
+            before: &before,
+            reread: &reread,
+            view: &view,
+            index: &index,
+            search: &search,
+            looked: &looked,
+            k: draft.k,
+            until: Instant::now() + seconds,
+            told: self.told,
+        };
+        let phrased = agent::run(llm, &task, record)?;
+        // What it has read can be cited by whoever goes on in the same session.
+        let seen = service.evidence.sources(&session, Instant::now());
+        service.evidence.record(&draft.reply.session, seen, Instant::now());
+        self.accepted(&question, phrased, true)
+    }
+
+    /// A search of the agent; steered to the files where it has not looked at any, for agents always.
+    fn searched(&self, text: &str, session: &str) -> Searched {
+        let now = Instant::now();
+        if crate::gate::request::refuse(text).is_some() {
+            return Searched::Failed("such a search is not executed".into());
+        }
+        if route::FilesFirst::Always
+            .steers(Via::Mcp, self.service.evidence.has_looked_at_files(session, now))
+        {
+            let note = "not searched: you have not looked at the files yet. Use grep for the rarest word of the question, or shell with `tree`; then search if you still need to.";
+            return Searched::Steered(note.to_owned());
+        }
+        let request = Request {
+            question: text.to_owned(),
+            k: Some(SEARCHED),
+            scope: self.draft.request.scope.clone(),
+            session: Some(session.to_owned()),
+            explain: false,
+        };
+        match self.service.search(&request) {
+            Ok((results, _)) => Searched::Found(results.into_iter().map(|r| r.0).collect()),
+            Err(e) => Searched::Failed(e.to_string()),
+        }
+    }
+
+    /// The reply with the change, checked once more as every reply is.
+    fn apply(&self, change: Change, mode: &str) -> (Reply, Outcome, String) {
+        let draft = self.draft;
+        let mut reply = draft.reply.clone();
+        reply.route.push(format!("llm_{mode}"));
+        let (outcome, message, verdict) = match change {
+            Change::Keep(outcome, message) => return (reply, outcome, message),
+            Change::Verdict(outcome, message, verdict) => (outcome, message, *verdict),
+            Change::Text(text, citations) => {
+                let message = format!(
+                    "phrased by {}; every command, name and number in it stands in the cited lines",
+                    self.llm.settings.model
+                );
+                (Outcome::Phrased, message, self.verdict(text, citations))
+            }
+        };
+        let asking = Asking {
+            service: self.service,
+            corpora: &draft.corpora,
+            request: &draft.request,
+            k: draft.k,
+        };
+        let wanted = verdict.band;
+        let verdict = asking.guard(verdict);
+        if verdict.band != wanted {
+            let message =
+                "what the language model led to did not hold; this is the answer without it";
+            return (reply, Outcome::Rejected, message.into());
+        }
+        let named: Vec<&Citation> = verdict.citations.iter().chain(&verdict.related).collect();
+        let nearest = verdict.refusal.as_ref().map_or(&[][..], |r| &r.nearest);
+        self.service.show(&reply.session, &draft.corpora, &named, nearest);
+        asking.amend(&reply.session, &draft.question, &verdict);
+        reply.answer = verdict.answer;
+        reply.band = verdict.band;
+        reply.citations = verdict.citations;
+        reply.related = verdict.related;
+        reply.refusal = verdict.refusal;
+        (reply, outcome, message)
+    }
+
+    fn verdict(&self, text: String, citations: Vec<Citation>) -> Verdict {
+        let reply = &self.draft.reply;
+        let cited =
+            |c: &&Citation| !citations.iter().any(|o| o.path == c.path && o.heading == c.heading);
+        let others = reply.citations.iter().chain(&reply.related).filter(cited).cloned();
+        let related = others.take(self.draft.k.saturating_sub(citations.len())).collect();
+        Verdict {
+            answer: text,
+            band: Band::Answer,
+            related,
+            citations,
+            confidence: Confidence::new(reply.confidence),
+            refusal: None,
+            route: Vec::new(),
+            corpus: 0,
+            degraded: reply.provenance.degraded,
+            explain: None,
+        }
+    }
+}
+
+/// What an agent's session is told again later.
+fn remember(llm: &Llm, question: &str, reply: &Reply) {
+    let mut pages: Vec<Page> = Vec::new();
+    for citation in reply.citations.iter().chain(&reply.related) {
+        let page =
+            Page { repo: citation.repo.clone().unwrap_or_default(), path: citation.path.clone() };
+        if !pages.contains(&page) {
+            pages.push(page);
+        }
+    }
+    let turn = Turn { question: question.to_owned(), answer: reply.answer.clone(), pages };
+    llm.history.remember(&reply.session, turn, Instant::now());
+}
