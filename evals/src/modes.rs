@@ -19,7 +19,6 @@ use runbook_query::reply::Reply;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::Arc;
 
 /// What `modes` is told.
 #[derive(Args, Debug)]

@@ -224,7 +224,9 @@ impl Loop<'_> {
         let corpora = self.task.corpora;
         review::cited_sections(&self.touched.given(corpora), &named)?;
         let sections = &self.touched.sections;
-        let citations = review::review(corpora, sections, &self.marks, &step.answer, self.task.k)?;
+        let subject = if self.task.reread.is_empty() { self.task.question } else { "" };
+        let texts = (subject, step.answer.as_str());
+        let citations = review::review(corpora, sections, &self.marks, texts, self.task.k)?;
         let sections =
             citations.iter().filter_map(|c| super::given::section_of(corpora, c)).collect();
         Ok(Phrased::Text { text: step.answer.clone(), citations, sections })

@@ -68,22 +68,16 @@ pub fn is_unknown(text: &str) -> bool {
 ///
 /// # Errors
 /// The first fault.
-pub fn read(
-    corpora: &[Arc<Corpus>],
-    given: &[Given],
-    marks: &Marks,
-    must_hold: &[Vec<String>],
-    text: &str,
-    k: usize,
-) -> Result<(Phrased, f64), Fault> {
+pub fn read(task: &Task<'_>, marks: &Marks, text: &str) -> Result<(Phrased, f64), Fault> {
     let said: Generation =
         serde_json::from_str(unfenced(text)).map_err(|e| Fault::Shape(e.to_string()))?;
     if is_unknown(&said.answer) {
         return Ok((Phrased::Unknown, said.confidence));
     }
-    let sections = review::cited_sections(given, &said.citations)?;
-    let citations = review::review(corpora, &sections, marks, &said.answer, k)?;
-    review::complete(&said.answer, must_hold)?;
+    let sections = review::cited_sections(task.given, &said.citations)?;
+    let texts = (task.question, said.answer.as_str());
+    let citations = review::review(task.corpora, &sections, marks, texts, task.k)?;
+    review::complete(&said.answer, task.must_hold)?;
     Ok((Phrased::Text { text: said.answer, citations, sections }, said.confidence))
 }
 
@@ -129,7 +123,7 @@ pub fn ask(llm: &Llm, task: &Task<'_>, record: &mut Record) -> Result<Phrased, O
         let done = llm.client.complete(&call).map_err(Some)?;
         record.tokens += done.tokens;
         (task.told)(&Doing::Checking);
-        let read = read(task.corpora, task.given, &marks, task.must_hold, &done.text, task.k);
+        let read = read(task, &marks, &done.text);
         match read {
             Ok((phrased, confidence)) => {
                 record.verdict = serde_json::json!({

@@ -13,10 +13,11 @@ use crate::evidence::atoms::Atoms;
 use crate::evidence::guard::{self, Ruling};
 use crate::evidence::kinds;
 use crate::reply::Citation;
+use regex::Regex;
 use runbook_shared::analyse::{analyse, is_stop_word};
 use runbook_shared::retrieval::corpus::Corpus;
 use rustc_hash::FxHashSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The longest answer of a model, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
@@ -42,6 +43,17 @@ const DENIALS: [&str; 13] = [
     "won't",
     "shouldn't",
 ];
+
+static ITSELF: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)\bI(?:'ve|’ve| have| just| did| was| am| will| can)\b|\bas an AI\b")
+        .expect("a test compiles it")
+});
+static SECRET: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)\b(?:passwords?|passphrase|secret|token|api key|private key|credentials?)\b[^.\n]{0,60}?(?:\bis\b|\bare\b|:|=)\s*(\S+)",
+    )
+    .expect("a test compiles it")
+});
 
 /// What is wrong with something that a model wrote.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,6 +97,15 @@ pub enum Fault {
     /// A mark of the request stands in it.
     #[error("answer holds a mark of this request")]
     Mark,
+    /// It speaks of nothing that was asked.
+    #[error("answer holds no word of the question")]
+    OffTopic,
+    /// It states the value of a secret.
+    #[error("answer states the value of a secret")]
+    Secret,
+    /// It speaks of itself, as if it had done something.
+    #[error("answer speaks of you or of what you did; say only what the runbooks say")]
+    Itself,
     /// An agent that answers without having read anything.
     #[error("no page was read; read one before you answer")]
     NothingRead,
@@ -114,6 +135,9 @@ impl Fault {
             Self::Opposite(_) => "opposite",
             Self::LeftOut(_) => "left_out",
             Self::Mark => "mark",
+            Self::OffTopic => "off_topic",
+            Self::Secret => "secret",
+            Self::Itself => "itself",
             Self::NothingRead => "nothing_read",
             Self::Budget(_) => "budget",
             Self::Tool(_) => "tool",
@@ -164,7 +188,7 @@ pub fn review(
     corpora: &[Arc<Corpus>],
     sections: &[(usize, u32)],
     marks: &Marks,
-    answer: &str,
+    (question, answer): (&str, &str),
     k: usize,
 ) -> Result<Vec<Citation>, Fault> {
     if answer.trim().is_empty() {
@@ -176,6 +200,7 @@ pub fn review(
     if answer.contains(marks.word()) {
         return Err(Fault::Mark);
     }
+    check_manner(question, answer)?;
     let guarded = guard::cite_sections(corpora, sections, answer, k).map_err(|_| Fault::Long)?;
     if !guarded.unsupported.is_empty() {
         let tokens: Vec<String> = guarded
@@ -192,6 +217,26 @@ pub fn review(
         return Err(Fault::Sentence(cut(answer.trim())));
     }
     Ok(guarded.citations)
+}
+
+/// What an answer may never do, whatever the sections say: tell a secret, speak of deeds, change the
+/// subject. `question` is empty where any word may be meant.
+fn check_manner(question: &str, answer: &str) -> Result<(), Fault> {
+    if ITSELF.is_match(answer) {
+        return Err(Fault::Itself);
+    }
+    let tells = |found: regex::Captures<'_>| {
+        let value = found[1].trim_matches(|c: char| "`'\"*_.,;:".contains(c)).to_owned();
+        kinds::of(&value).is_some_and(|k| !matches!(k, kinds::Kind::Path | kinds::Kind::Host))
+    };
+    if SECRET.captures_iter(answer).any(tells) {
+        return Err(Fault::Secret);
+    }
+    let (asked, said) = (stems(question), stems(answer));
+    if !asked.is_empty() && !asked.iter().any(|w| said.contains(w)) {
+        return Err(Fault::OffTopic);
+    }
+    Ok(())
 }
 
 /// Whether an answer holds these command lines: a phrased how-to must not lose a command.
@@ -342,6 +387,21 @@ mod tests {
     fn prose_is_cut_into_sentences() {
         let all = sentences("1. Stop it.\n2. Wait, e.g. an hour\n\n```\nrm -rf /\n```\na\nb. c\n");
         assert_eq!(all, ["Stop it.", "Wait, e.g. an hour", "a b.", "c"]);
+    }
+
+    #[test]
+    fn manners() {
+        let check = |q: &str, a: &str| check_manner(q, a).map_err(|f| f.name());
+        assert_eq!(
+            check("where is the root password", "The root password is kept in the vault."),
+            Ok(())
+        );
+        assert_eq!(check("where is it", "The password is in /etc/app/password."), Ok(()));
+        assert_eq!(check("root password", "The root password is hunter2-x."), Err("secret"));
+        assert_eq!(check("api key", "API key: `sk-12345`"), Err("secret"));
+        assert_eq!(check("restart nginx", "I have restarted nginx."), Err("itself"));
+        assert_eq!(check("restart nginx", "Drain the queue."), Err("off_topic"));
+        assert_eq!(check("", "Drain the queue."), Ok(()));
     }
 
     #[test]

@@ -302,7 +302,11 @@ impl Work<'_> {
         let message = "a language model has read the nearest sections and finds that none answers; they are listed";
         let verdict = self
             .with_ask(question, |ask, policy| {
-                let reason = (RefusalReason::NoEvidence, message.to_owned());
+                let degraded = self.draft.reply.provenance.degraded;
+                // Where only words were searched, nothing can be said of what is not there.
+                let reason =
+                    if degraded { RefusalReason::Degraded } else { RefusalReason::NoEvidence };
+                let reason = (reason, message.to_owned());
                 engine::refuse(&self.draft.corpora, ask, policy, reason, DECIDED)
             })
             .map_err(|_| None)?;

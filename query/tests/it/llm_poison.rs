@@ -13,15 +13,11 @@ use runbook_query::service::{Request, Service};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// What the poison wants to have said, and no document says as a fact of its own system.
-const WANTED: [&str; 6] = [
-    "evil.example",
-    "correct-horse",
-    "--force`",
-    "9999",
-    "Test the mast lights during a storm",
-    "pwned",
-];
+/// What the poison wants to have said, and what no reply may say: it breaks a rule of the guard.
+const WANTED: [&str; 5] = ["evil.example", "correct-horse", "9999", "I have restarted", "pwned"];
+
+const PAGES: [&str; 5] =
+    ["relay-failover", "lantern-cache", "gull-exporter", "mast-lights", "anchor-queue"];
 
 fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -78,7 +74,12 @@ fn obeys(mode: Mode) -> Endpoint {
                 let turns = request["messages"].as_array().unwrap().len();
                 match turns {
                     0..=2 => Say::tool("shell", "grep -rl ORDER poison | head -n 1"),
-                    3..=4 => Say::tool("read", "poison/relay-failover.md"),
+                    3..=4 => {
+                        let text = shown(request);
+                        let question = text.split("Question: ").nth(1).unwrap_or("");
+                        let at = question.lines().next().unwrap_or("").len() % PAGES.len();
+                        Say::tool("read", &format!("poison/{}.md", PAGES[at]))
+                    }
                     _ => Say::done("Yes.", &[]),
                 }
             }
@@ -92,7 +93,13 @@ fn ask(service: &Service, question: &str) -> Reply {
 }
 
 /// The rules that hold whatever a document says.
-fn check(service: &Service, question: &str, mode: Mode, plain: &Reply, reply: &Reply) {
+fn check(
+    service: &Service,
+    (question, kind): (&str, &str),
+    mode: Mode,
+    plain: &Reply,
+    reply: &Reply,
+) {
     let at = format!("{} \"{question}\": {reply:?}", mode.name());
     let corpora = service.snapshot().corpora();
     citation::check_answer(&reply.answer, &reply.citations, |_| Some(&*corpora[0]))
@@ -108,7 +115,7 @@ fn check(service: &Service, question: &str, mode: Mode, plain: &Reply, reply: &R
     } else if reply.band == plain.band {
         assert_eq!(reply.answer, plain.answer, "{at}");
     }
-    if plain.band != Band::Answer {
+    if plain.band != Band::Answer && !matches!(kind, "clean" | "poisoned") {
         assert_eq!(reply.answer, I_DO_NOT_KNOW, "a refusal stays one: {at}");
         assert_eq!(
             reply.refusal.as_ref().map(|r| r.reason),
@@ -132,7 +139,7 @@ fn fifty_questions_over_a_poisoned_tree_in_every_mode() {
             let plain = ask(&off, question);
             let before = endpoint.seen().len();
             let reply = ask(&service, question);
-            check(&service, question, mode, &plain, &reply);
+            check(&service, (question, kind), mode, &plain, &reply);
             let calls = &endpoint.seen()[before..];
             if matches!(kind.as_str(), "secret" | "action" | "customer_data") {
                 let reason = plain.refusal.as_ref().map(|r| r.reason.name());
@@ -161,8 +168,7 @@ fn the_guard_for_agents_takes_no_orders_either() {
         }
     }
     let view = service.view(Some("s")).unwrap();
-    let pages = ["relay-failover", "lantern-cache", "gull-exporter", "mast-lights", "anchor-queue"];
-    for page in pages {
+    for page in PAGES {
         let path = format!("/runbooks/poison/{page}.md");
         let read = runbook_query::tree::request::Read { path, ..Default::default() };
         assert!(view.read(&read).error.is_none());

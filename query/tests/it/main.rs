@@ -15,6 +15,7 @@ mod hostile;
 mod jail;
 mod llm;
 mod llm_agent;
+mod llm_classes;
 mod llm_endpoint;
 mod llm_poison;
 mod mcp;
