@@ -2,6 +2,7 @@
 
 use crate::candidates::Detail;
 use crate::corpus::Build;
+use crate::modes::Modes;
 use crate::promote::Known;
 use crate::promote::branch::Target;
 use crate::run::Run;
@@ -112,6 +113,8 @@ enum Command {
     /// has no case, or, with --strict, a ranking is not as it was. UPDATE=1 in the environment
     /// rewrites rankings.
     Run(Box<Run>),
+    /// A suite mode by mode with a language model: one table, and how often the guard acted
+    Modes(Box<Modes>),
     /// Reports of users to cases: asks for what is missing, leaves duplicates out
     Promote {
         /// Directory `feedback` in the daemon's state directory
@@ -263,6 +266,11 @@ fn run(command: Command) -> Result<u8> {
                 gaps::text(&questions, &found, most)
             })?;
             Ok(0)
+        }
+        Command::Modes(modes) => {
+            let (text, failed) = modes.run()?;
+            print(&text)?;
+            Ok(u8::from(failed))
         }
         Command::Run(run) => {
             let done = run.run(std::env::var_os("UPDATE").is_some_and(|v| v == "1"))?;

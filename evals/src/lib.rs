@@ -17,6 +17,7 @@ pub mod gate;
 pub mod gold;
 pub mod golden;
 pub mod metrics;
+pub mod modes;
 pub mod outcome;
 pub mod promote;
 pub mod questions;

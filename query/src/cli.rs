@@ -4,6 +4,7 @@ use crate::access::Access;
 use crate::config::{self, Common, Config, ServeArgs};
 use crate::http::App;
 use crate::journal::Journal;
+use crate::llm::{self, Llm};
 use crate::reply::Reply;
 use crate::sandbox::{self, Allowed, Mode};
 use crate::server::Listeners;
@@ -162,6 +163,10 @@ fn service(config: &Config, journal: Journal) -> Result<Arc<Service>, u8> {
         complain(&e, Some("see docs/configuration.md".into()));
         EXIT_USAGE
     })?;
+    let llm = Llm::new(&config.llm).map_err(|e| {
+        complain(&e, None);
+        EXIT_USAGE
+    })?;
     let service = Service::new(Options {
         repos: config.repos.clone(),
         policy: config.policy.clone(),
@@ -169,7 +174,8 @@ fn service(config: &Config, journal: Journal) -> Result<Arc<Service>, u8> {
         places: config.places.clone(),
     })
     .with_journal(journal)
-    .with_vectors(vectors);
+    .with_vectors(vectors)
+    .with_llm(llm);
     // What is read through the tree can be cited.
     tree.evidence = Some(service.evidence().clone());
     let service = Arc::new(service.with_tree(Arc::new(Tree::new(tree))));
@@ -246,6 +252,7 @@ async fn serve_until_stopped(
     let watch = watch::start(Arc::clone(&service), config.poll).map_err(|e| e.to_string())?;
     supervisor::watch(Arc::clone(&service));
     supervisor::ready(&service);
+    llm::trust::measure_in_background(&service);
     let app = App::new(service, config::hosts(address, &config.allowed_hosts))
         .with_agents(config.files_first, usage_log(config))
         .with_access(access);

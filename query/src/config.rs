@@ -3,6 +3,7 @@
 use crate::access;
 use crate::engine::Policy;
 use crate::journal::QuestionText;
+use crate::llm::settings as llm;
 use crate::route::FilesFirst;
 use crate::service::vectors;
 use crate::snapshot::Repo;
@@ -38,6 +39,9 @@ pub struct Common {
     /// Configuration file (TOML)
     #[arg(long, env = "RUNBOOK_QUERY_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Let runbook text go to a language model that is neither on this machine nor in a private network
+    #[arg(long)]
+    pub allow_remote_llm: bool,
 }
 
 /// What can be set for the daemon.
@@ -83,6 +87,7 @@ struct File {
     cache: vectors::Settings,
     server: access::Settings,
     repo: Vec<RepoTable>,
+    llm: llm::Settings,
     #[serde(flatten)]
     tree: setup::Settings,
 }
@@ -157,6 +162,8 @@ pub struct Config {
     pub cache: vectors::Settings,
     /// How questions appear in the log.
     pub log_questions: QuestionText,
+    /// The language model; its mode is `off` where none is configured.
+    pub llm: llm::Settings,
 }
 
 /// A configuration that is not usable.
@@ -174,6 +181,9 @@ pub enum ConfigError {
     /// The floor is not a probability.
     #[error("{0}")]
     Floor(String),
+    /// The language model's settings.
+    #[error("{0}")]
+    Llm(String),
     /// The poll period is not one.
     #[error("poll_s is a number of seconds above 0, not {0}")]
     Poll(f64),
@@ -203,7 +213,7 @@ pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, Confi
         Some(path) => {
             let more = setup::keys();
             let more = more.iter().map(String::as_str);
-            let own = KEYS.into_iter().chain(vectors::KEYS).chain(access::KEYS);
+            let own = KEYS.into_iter().chain(vectors::KEYS).chain(access::KEYS).chain(llm::KEYS);
             let keys: Vec<&str> = own.chain(more).collect();
             config_file::read(path, &keys)?
         }
@@ -222,7 +232,13 @@ pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, Confi
         .ok()
         .filter(|p| !p.is_zero())
         .ok_or(ConfigError::Poll(poll_s))?;
+    let mut llm = file.llm.clone();
+    llm.allow_remote |= common.allow_remote_llm;
+    if llm.mode != llm::Mode::Off {
+        llm = llm.checked().map_err(ConfigError::Llm)?;
+    }
     Ok(Config {
+        llm,
         repos,
         embedder: common.embedder.or(file.embedder),
         places: Places::from_env(common.model_dir, common.onnxruntime)

@@ -1,11 +1,13 @@
 //! `runbook-query doctor`: everything that the daemon needs, looked at one by one, with what to do.
 //!
-//! Nothing is changed and no question is asked. A further check, the endpoint of a language model say,
+//! Nothing is changed, and no question is asked but one to a language model that is configured. A further check
 //! is a function of [`Subject`] in [`CHECKS`].
 
 mod daemon;
 
 use crate::config::{self, Common, Config, ServeArgs};
+use crate::llm;
+use crate::llm::settings::Mode;
 use crate::snapshot::Repo;
 use runbook_shared::doctor::{Finding, directory, machine, parts};
 use runbook_shared::embed::NO_EMBEDDER;
@@ -23,8 +25,8 @@ pub(crate) struct Subject {
 }
 
 /// The checks behind those of configuration and generations, in the order in which they are told.
-const CHECKS: [fn(&Subject) -> Vec<Finding>; 7] =
-    [library, model, daemon::state, daemon::address, daemon::events, room, clock];
+const CHECKS: [fn(&Subject) -> Vec<Finding>; 8] =
+    [library, model, daemon::state, daemon::address, daemon::events, language_model, room, clock];
 
 /// All findings, in order.
 #[must_use]
@@ -94,6 +96,24 @@ fn library(subject: &Subject) -> Vec<Finding> {
 fn model(subject: &Subject) -> Vec<Finding> {
     let made_with = subject.manifests().find_map(|m| m.embedder.as_ref());
     vec![parts::embedder(&subject.config.places, subject.embedder(), made_with)]
+}
+
+/// A failure is only to be looked at: the extractive reply is given without one.
+fn language_model(subject: &Subject) -> Vec<Finding> {
+    const CHECK: &str = "language model";
+    if subject.config.llm.mode == Mode::Off {
+        return Vec::new();
+    }
+    vec![match llm::check(&subject.config) {
+        Ok(found) => Finding::ok(CHECK, found),
+        Err(why) => {
+            let (message, fix) = why.split_once("; hint: ").unwrap_or((
+                &why,
+                "start the endpoint, or set `[llm] mode` to \"off\" (docs/llm.md)",
+            ));
+            Finding::warn(CHECK, message, fix)
+        }
+    }]
 }
 
 fn room(subject: &Subject) -> Vec<Finding> {

@@ -11,6 +11,7 @@ mod page;
 mod routes;
 pub(crate) mod search;
 mod shell;
+mod stream;
 
 pub use routes::openapi;
 
@@ -285,6 +286,9 @@ struct AskBody {
     /// Add `explain` to the reply.
     #[serde(default)]
     explain: Option<bool>,
+    /// Whether what is being done is told while it is, as server-sent events.
+    #[serde(default)]
+    stream: bool,
 }
 
 /// A question in a query string.
@@ -309,7 +313,7 @@ fn bad_request(code: &'static str, message: String) -> ApiError {
         StatusCode::BAD_REQUEST,
         code,
         message,
-        "the keys are question, k, scope, session, explain; in a query string q for question",
+        "the keys are question, k, scope, session, explain, stream; in a query string q for question, and no stream",
     )
 }
 
@@ -344,6 +348,9 @@ async fn ask_post(
         session: body.session,
         explain: body.explain.unwrap_or(false),
     };
+    if body.stream {
+        return stream::ask(app, request).await;
+    }
     ask(app, headers, request).await
 }
 
@@ -369,9 +376,12 @@ fn from_query(
 }
 
 async fn ask(app: App, headers: HeaderMap, request: AskRequest) -> Result<Response, ApiError> {
+    if stream::is_wanted(&headers) {
+        return stream::ask(app, request).await;
+    }
     let form = Form::of(&headers);
     let (started, question) = (Instant::now(), request.question.clone());
-    let reply = app.work(move |service| service.ask(&request)).await;
+    let reply = app.answer(request, |_| {}).await;
     app.note_ask(Via::Http, &question, started, &reply);
     let reply = reply?;
     Ok(form.response(&reply))

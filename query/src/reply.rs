@@ -235,4 +235,7 @@ pub struct Reply {
     /// Signals, weights and verdict, when asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<serde_json::Value>,
+    /// What a language model did, where one was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub llm: Option<crate::llm::note::Note>,
 }

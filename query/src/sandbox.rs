@@ -6,6 +6,7 @@
 //! socket is bound before, since nothing can be bound afterwards.
 
 use crate::config::Config;
+use crate::llm::settings as llm;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, NetPort, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
@@ -103,6 +104,12 @@ impl Allowed {
         allowed.write.extend(config.state.clone());
         if let Some(url) = &config.tree.tmp.redis {
             allowed.reach(url, 6379);
+        }
+        if let Some(url) = &config.cache.redis {
+            allowed.reach(url, 6379);
+        }
+        if config.llm.mode != llm::Mode::Off {
+            allowed.reach(&config.llm.base_url, 443);
         }
         if let Some(url) = &config.tree.artifacts.url {
             allowed.reach(config.tree.artifacts.endpoint.as_deref().unwrap_or(url), 443);

@@ -2,12 +2,14 @@
 
 mod asking;
 mod citing;
+mod modelled;
 pub mod vectors;
 
 use crate::citation;
 use crate::engine::{self, Ask, Policy, Verdict};
 use crate::evidence;
 use crate::journal::Journal;
+use crate::llm::Llm;
 use crate::metrics::Stage;
 use crate::reply::{Citation, Provenance, RefusalReason, Reply};
 use crate::session::Sessions;
@@ -15,6 +17,7 @@ use crate::snapshot::{self, Repo, RepoState, Snapshot};
 use crate::tree::router::{Options as TreeOptions, Tree, View};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use asking::Asking;
+pub use modelled::Draft;
 use runbook_shared::embed::{EmbedError, Embedder, ModelFiles, NO_EMBEDDER};
 use runbook_shared::generation::manifest::Manifest;
 use runbook_shared::lexical::LexicalError;
@@ -108,6 +111,7 @@ pub struct Service {
     started: Instant,
     salt: String,
     tree: Arc<Tree>,
+    llm: Option<Arc<Llm>>,
 }
 
 impl Service {
@@ -142,6 +146,7 @@ impl Service {
             started: Instant::now(),
             salt,
             tree: Arc::new(Tree::new(of_tree)),
+            llm: None,
         }
     }
 
@@ -149,6 +154,18 @@ impl Service {
     #[must_use]
     pub fn with_tree(self, tree: Arc<Tree>) -> Self {
         Self { tree, ..self }
+    }
+
+    /// The same with a language model behind the guard.
+    #[must_use]
+    pub fn with_llm(self, llm: Option<Arc<Llm>>) -> Self {
+        Self { llm, ..self }
+    }
+
+    /// The language model, where one is configured.
+    #[must_use]
+    pub fn llm(&self) -> Option<&Llm> {
+        self.llm.as_deref()
     }
 
     /// The tree.
@@ -292,20 +309,34 @@ impl Service {
     /// # Errors
     /// When it cannot be asked, or nothing is open to be asked.
     pub fn ask(&self, request: &Request) -> Result<Reply, AskError> {
-        let reply = self.answer(request)?;
+        let reply = self.refine(self.draft(request)?, &|_| {});
+        self.noted(request, &reply);
+        Ok(reply)
+    }
+
+    /// Notes a reply in the journal.
+    pub fn noted(&self, request: &Request, reply: &Reply) {
         let asked = request.question.trim();
         let follows = reply.route.iter().any(|step| step == asking::FOLLOW_UP);
         let turn = follows.then(|| self.sessions.last(&reply.session, Instant::now())).flatten();
         let completed = turn.map_or_else(|| asked.to_owned(), |t| t.question);
-        self.journal.note(asked, &completed, request.scope.as_deref(), &reply);
-        Ok(reply)
+        self.journal.note(asked, &completed, request.scope.as_deref(), reply);
     }
 
-    /// Answers a question without a note of it: for looking once more at one that was asked.
+    /// Answers a question without a note of it, and without a language model: for looking once more at one
+    /// that was asked.
     ///
     /// # Errors
     /// As [`Service::ask`].
     pub fn answer(&self, request: &Request) -> Result<Reply, AskError> {
+        Ok(self.draft(request)?.reply)
+    }
+
+    /// The engine's reply, before a language model has seen it; [`Service::refine`] goes on with it.
+    ///
+    /// # Errors
+    /// As [`Service::ask`].
+    pub fn draft(&self, request: &Request) -> Result<Draft, AskError> {
         let started = Instant::now();
         let question = Question::parse(&request.question)?;
         let k = checked_k(request.k)?;
@@ -313,14 +344,14 @@ impl Service {
         let snapshot = self.snapshot();
         let corpora = self.corpora(&snapshot, request.scope.as_deref())?;
         let asking = Asking { service: self, corpora: &corpora, request, k };
-        let mut verdict = asking.verdict(&question, &session)?;
+        let (mut verdict, question) = asking.verdict(&question, &session)?;
         self.journal.metrics.stage(Stage::Answer, started.elapsed());
         note_missing(&mut verdict, &snapshot, request.scope.as_deref());
         let named: Vec<&Citation> = verdict.citations.iter().chain(&verdict.related).collect();
         let nearest = verdict.refusal.as_ref().map_or(&[][..], |r| &r.nearest);
         self.show(&session, &corpora, &named, nearest);
         let provenance = provenance(&snapshot, corpora.get(verdict.corpus), verdict.degraded);
-        Ok(Reply {
+        let reply = Reply {
             id: self.new_id("r"),
             answer: verdict.answer,
             band: verdict.band,
@@ -333,7 +364,9 @@ impl Service {
             session,
             took_ms: (started.elapsed().as_secs_f64() * 1e6).round() / 1e3,
             explain: verdict.explain,
-        })
+            llm: None,
+        };
+        Ok(Draft { reply, question, request: request.clone(), snapshot, corpora, k })
     }
 
     /// All candidates for a question, best first.

@@ -29,8 +29,24 @@ pub struct Status {
     reloads: u64,
     /// The floors in force.
     gate: GateStatus,
+    /// The language model, where one is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    llm: Option<LlmStatus>,
     /// Every repository.
     repos: Vec<RepoStatus>,
+}
+
+/// The language model.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct LlmStatus {
+    /// What it is for: `judge`, `answer` or `agent`.
+    mode: &'static str,
+    /// Its name at its endpoint.
+    model: String,
+    /// Whether it is asked: `closed` yes, `open` not now, `half_open` once, to see.
+    breaker: &'static str,
+    /// How far its verdicts count, and what was measured of them.
+    trust: serde_json::Value,
 }
 
 /// The floors of the evidence gate.
@@ -149,6 +165,12 @@ pub fn status(service: &Service) -> Status {
             fitted_on: model.fitted_on.clone(),
             embedder_sha256: model.embedder_sha256.clone(),
         },
+        llm: service.llm().map(|llm| LlmStatus {
+            mode: llm.settings.mode.name(),
+            model: llm.settings.model.clone(),
+            breaker: llm.client.state().name(),
+            trust: llm.trust.explain(llm.settings.trust),
+        }),
         repos,
     }
 }

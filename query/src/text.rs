@@ -1,5 +1,6 @@
 //! The reply for a terminal: 80 columns, code as it is, sources numbered, no colour.
 
+use crate::llm::note::{Note, Outcome};
 use crate::passage::command;
 use crate::reply::{Band, Citation, Reply};
 use std::fmt::Write as _;
@@ -128,8 +129,16 @@ fn footer(reply: &Reply) -> String {
     if let Some(checked) = &p.source_checked_at {
         let _ = write!(text, ", source checked {checked}");
     }
-    if p.degraded {
+    let by_model = reply.llm.as_ref().filter(|n| n.outcome == Outcome::Degraded);
+    if let Some(note) = by_model {
+        let _ = write!(text, "; degraded: {}", note.message);
+    } else if p.degraded {
         text.push_str("; degraded: only words were searched, not their meaning");
+    }
+    let changed =
+        |n: &&Note| matches!(n.outcome, Outcome::Phrased | Outcome::Lifted | Outcome::Withdrawn);
+    if let Some(note) = reply.llm.as_ref().filter(changed) {
+        let _ = write!(text, "; {}", note.message);
     }
     if let Some(pin) = &p.pinned {
         let _ = write!(text, "\npinned {}; newer runbooks are not shown", pin.story());

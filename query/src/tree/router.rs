@@ -181,6 +181,13 @@ impl View {
         self.tree.enter()
     }
 
+    /// The same view with nothing that can be written but its scratch: for work on somebody's behalf.
+    #[must_use]
+    pub fn with_scratch_alone(&self) -> Self {
+        let keep = |m: &&Mount| !m.store.writable() || m.at == "/tmp";
+        Self { mounts: self.mounts.iter().filter(keep).cloned().collect(), ..self.clone() }
+    }
+
     /// The same view with a wall clock of its own, which starts now.
     #[must_use]
     pub fn renewed(&self) -> Self {

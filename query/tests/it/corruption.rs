@@ -31,6 +31,7 @@ impl Two {
             problem: None,
             refused_id: None,
             last_run: None,
+            pin: None,
         };
         let state = snapshot::refresh(&state).unwrap();
         assert!(state.corpus.is_some() && state.problem.is_none());
