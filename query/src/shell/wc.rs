@@ -82,7 +82,10 @@ impl Wc {
                     for (sum, n) in total.iter_mut().zip(counts) {
                         *sum += n;
                     }
-                    sizes += counts[3];
+                    // What comes through a pipe has no size beforehand.
+                    if file != "-" {
+                        sizes += counts[3];
+                    }
                     rows.push((counts, if from_stdin { "" } else { file }));
                 }
                 Err(e) => {

@@ -35,7 +35,7 @@ fn listings(docs: &Path) -> Vec<String> {
         "find . -iname '*READ*'",
         "find . -maxdepth 2",
         "find . -mindepth 3 -type f",
-        "find . -size +20k",
+        "find . -type f -size +20k",
         "find . -path '*e*/*' -not -name '*s*'",
         "find . -regex '.*/[a-f][^/]*\\.md'",
         "find . -type f -size -2k -o -type d -name 'a*'",
