@@ -1,7 +1,7 @@
 //! `runbook-query doctor`: everything that the daemon needs, looked at one by one, with what to do.
 //!
 //! Nothing is changed and no question is asked. A further check, the endpoint of a language model say,
-//! is a function of [`Subject`] in [`CHECKS`].
+//! is a function of `Subject` in `CHECKS`.
 
 mod daemon;
 

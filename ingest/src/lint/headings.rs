@@ -140,8 +140,9 @@ fn duplicates(page: &Page<'_>, allowed: &Allowed, findings: &mut Findings<'_>) {
         apart.iter().take(4).map(|(_, at)| format!("`{}`", headings[at[0]].text)).collect();
     let rest = apart.len() - names.len();
     let more = if rest == 0 { String::new() } else { format!(" and {rest} more") };
+    let verb = if apart.len() == 1 { "stands" } else { "stand" };
     let message = format!(
-        "{}{more} stand under several headings: links to `#{slug}-1` change with every such section that is added above; say in each of what it is, or allow it",
+        "{}{more} {verb} under several headings: links to `#{slug}-1` change with every such section that is added above; say in each of what it is, or allow it",
         names.join(", ")
     );
     findings.push(allowed, page.path(), line(&at[1]), Rule::DuplicateAnchor, message);
