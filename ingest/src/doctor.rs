@@ -1,7 +1,7 @@
 //! `runbook-ingest doctor`: everything that a run needs, looked at one by one, with what to do.
 //!
 //! Nothing of the data directory is changed, and a check that cannot be made says why. A further check
-//! is a function of [`Subject`] in [`CHECKS`].
+//! is a function of `Subject` in `CHECKS`.
 
 mod source;
 

@@ -2,7 +2,7 @@
 //!
 //! It reads documents as ingest does, with the same outline, anchors and chunks, so what it says is what
 //! the index will have. A rule is a [`Rule`] and a function that pushes [`Finding`]s; an exception is a
-//! comment `<!-- runbook-lint: allow RULE -->` ([`allow`]). docs/lint.md is for writers.
+//! comment `<!-- runbook-lint: allow RULE -->` (`allow`). docs/lint.md is for writers.
 
 mod across;
 mod allow;

@@ -1,7 +1,7 @@
 //! `runbook-query doctor`: everything that the daemon needs, looked at one by one, with what to do.
 //!
 //! Nothing is changed, and no question is asked but one to a language model that is configured. A further check
-//! is a function of [`Subject`] in [`CHECKS`].
+//! is a function of `Subject` in `CHECKS`.
 
 mod daemon;
 

@@ -6,7 +6,8 @@ use super::rule::Rule;
 use super::{Findings, Page};
 use runbook_shared::chunk::Chunk;
 use runbook_shared::limits::CHUNK_TOKENS_MAX;
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
 
 /// Tokens of a section from which it is told: a little more than a chunk costs search little.
 const LONG_TOKENS: u32 = CHUNK_TOKENS_MAX as u32 * 3 / 2;
@@ -101,31 +102,57 @@ fn is_vague(heading: &str) -> bool {
     VAGUE.binary_search(&words.join(" ").as_str()).is_ok()
 }
 
+/// Sections with one trail are told one by one: their citations look the same. Those under different
+/// headings, which a template gives to every page, are told once for the document: only links suffer.
 fn duplicates(page: &Page<'_>, allowed: &Allowed, findings: &mut Findings<'_>) {
-    let mut lines: FxHashMap<String, Vec<usize>> = FxHashMap::default();
-    for (n, heading) in page.outline.headings.iter().enumerate() {
-        let own = std::slice::from_ref(heading);
-        let slug = crate::anchors::anchors(own, None).pop().unwrap_or_default();
-        if !slug.is_empty() {
-            lines.entry(slug).or_default().push(n);
+    let headings = &page.outline.headings;
+    let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (n, heading) in headings.iter().enumerate() {
+        let slug = crate::anchors::anchors(std::slice::from_ref(heading), None).pop();
+        if let Some(slug) = slug.filter(|slug| !slug.is_empty()) {
+            places.entry(slug).or_default().push(n);
         }
     }
-    for (slug, places) in lines.into_iter().filter(|(_, places)| places.len() > 1) {
-        let headings = &page.outline.headings;
-        // The comment that allows it may stand at any of them.
-        let at = |n: &usize| headings[*n].line;
-        if places.iter().any(|n| allowed.covers(Rule::DuplicateAnchor, at(n))) {
+    let line = |n: &usize| headings[*n].line;
+    // The comment that allows it may stand at any of them.
+    places.retain(|_, at| {
+        at.len() > 1 && !at.iter().any(|n| allowed.covers(Rule::DuplicateAnchor, line(n)))
+    });
+    let mut apart: Vec<(&String, &Vec<usize>)> = Vec::new();
+    for (slug, at) in &places {
+        let mut parents = FxHashSet::default();
+        let Some(again) = at.iter().find(|n| !parents.insert(parent(page, **n))) else {
+            apart.push((slug, at));
             continue;
-        }
-        let others: Vec<String> = places.iter().map(|n| at(n).to_string()).collect();
+        };
+        let lines: Vec<String> = at.iter().map(|n| line(n).to_string()).collect();
         let message = format!(
-            "`{}` is the heading of {} sections (lines {}): links to `#{slug}-1` change with every such section that is added above; name what each is about",
-            headings[places[0]].text,
-            places.len(),
-            others.join(", ")
+            "`{}` is the heading of {} sections (lines {}): citations of them look the same, and links to `#{slug}-1` change with every such section that is added above; name what each is about",
+            headings[at[0]].text,
+            at.len(),
+            lines.join(", ")
         );
-        findings.push(allowed, page.path(), at(&places[1]), Rule::DuplicateAnchor, message);
+        findings.push(allowed, page.path(), line(again), Rule::DuplicateAnchor, message);
     }
+    apart.sort_by_key(|(_, at)| line(&at[1]));
+    let Some((slug, at)) = apart.first() else { return };
+    let names: Vec<String> =
+        apart.iter().take(4).map(|(_, at)| format!("`{}`", headings[at[0]].text)).collect();
+    let rest = apart.len() - names.len();
+    let more = if rest == 0 { String::new() } else { format!(" and {rest} more") };
+    let verb = if apart.len() == 1 { "stands" } else { "stand" };
+    let message = format!(
+        "{}{more} {verb} under several headings: links to `#{slug}-1` change with every such section that is added above; say in each of what it is, or allow it",
+        names.join(", ")
+    );
+    findings.push(allowed, page.path(), line(&at[1]), Rule::DuplicateAnchor, message);
+}
+
+/// The line of the heading above in rank; 0 where there is none.
+fn parent(page: &Page<'_>, n: usize) -> u32 {
+    let headings = &page.outline.headings;
+    let above = headings[..n].iter().rev().find(|h| h.level < headings[n].level);
+    above.map_or(0, |h| h.line)
 }
 
 /// A section that had to be cut between its blocks, since no heading within says where.

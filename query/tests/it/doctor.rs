@@ -9,6 +9,12 @@ use std::process::{Command, Output};
 
 const TREE: &str = "//- ports.md\n# Ports\n\nThe unit harbor-web.service opens port 8080.\n";
 
+/// Says that a test cannot run here.
+#[expect(clippy::print_stderr, reason = "the reason of a test that is skipped")]
+fn skip(reason: &str) {
+    eprintln!("skipped: {reason}");
+}
+
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_runbook-query"));
     command.args(["doctor", "--json"]).args(args).env_remove("RUNBOOK_DATA");
@@ -182,8 +188,7 @@ fn a_limit_of_file_events_that_is_used_up_is_told() {
         .env_remove("RUNBOOK_DATA")
         .output();
     let Some(output) = output.ok().filter(|o| !o.stdout.is_empty()) else {
-        println!("skipped: no user namespace can be made here");
-        return;
+        return skip("no user namespace can be made here");
     };
     says(&read(&output), "file events", "warn", &["no file events", "every 5 s", "sysctl -w"]);
 }
@@ -191,8 +196,7 @@ fn a_limit_of_file_events_that_is_used_up_is_told() {
 #[test]
 fn another_user_is_told_what_he_may_not_read() {
     if !std::fs::read_to_string("/proc/self/status").unwrap().contains("\nUid:\t0\t") {
-        println!("skipped: only root can become another user");
-        return;
+        return skip("only root can become another user");
     }
     let fixture = Fixture::lexical(TREE);
     let open = |path: &Path, mode| {

@@ -122,6 +122,10 @@ fn headings_that_say_nothing_or_are_there_twice() {
     assert_eq!(found(&[("a.md", empty)]), ["a.md:9: vague-heading"]);
     let twice = "# A\n\n## Steps\n\nOne.\n\n## Steps!\n\nTwo.\n\n## steps\n\nThree.\n";
     assert_eq!(found(&[("a.md", twice)]), ["a.md:7: duplicate-anchor"]);
+    // A template gives every section the same headings: that is told once.
+    let alert = |name: &str| format!("## {name}\n\n### Meaning\n\nA.\n\n### Impact\n\nB.\n\n");
+    let alerts = format!("# Alerts\n\n{}{}", alert("DiskFull"), alert("DiskSlow"));
+    assert_eq!(found(&[("a.md", &alerts)]), ["a.md:15: duplicate-anchor"]);
     assert!(found(&[("a.md", "# A\n\n## Step 1\n\nOne.\n\n## Step 2\n\nTwo.\n")]).is_empty());
     let title = [
         ("a.md", "# Restore\n"),
