@@ -297,7 +297,7 @@ class Checks:
         allowed = set()
         for line in re.findall(r"^SystemCallFilter=(.*)$", (DEPLOY / "systemd" / unit).read_text(), re.MULTILINE):
             names = line.lstrip("~").split()
-            listed = set().union(*(calls(n) for n in names))
+            listed = set().union(*(calls(n) if n.startswith("@") else {n} for n in names))
             allowed = allowed - listed if line.startswith("~") else allowed | listed
         return allowed | calls("@default")
 

@@ -150,6 +150,7 @@ fn row(corpora: &[Arc<Corpus>], terms: &[LookedUp], hit: &Hit, (gold, page): (f6
 
 /// Which of the terms stand in a text, by number.
 fn present(terms: &[LookedUp], text: &str) -> Vec<usize> {
-    let standing = evidence::standing([text]);
+    let all: Vec<&LookedUp> = terms.iter().collect();
+    let standing = evidence::standing([text], &all);
     (0..terms.len()).filter(|n| evidence::stands(&terms[*n], &standing)).collect()
 }

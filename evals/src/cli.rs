@@ -2,10 +2,11 @@
 
 use crate::candidates::Detail;
 use crate::corpus::Build;
+use crate::modes::Modes;
 use crate::promote::Known;
 use crate::promote::branch::Target;
 use crate::run::Run;
-use crate::{ablation, candidates, gaps, gate, promote, questions, retrieval};
+use crate::{ablation, candidates, gaps, gate, promote, questions, retrieval, secrets};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use serde_json::{Value, json};
@@ -112,6 +113,8 @@ enum Command {
     /// has no case, or, with --strict, a ranking is not as it was. UPDATE=1 in the environment
     /// rewrites rankings.
     Run(Box<Run>),
+    /// A suite mode by mode with a language model: one table, and how often the guard acted
+    Modes(Box<Modes>),
     /// Reports of users to cases: asks for what is missing, leaves duplicates out
     Promote {
         /// Directory `feedback` in the daemon's state directory
@@ -147,6 +150,24 @@ enum Command {
         /// Print JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Secrets in trees: each finding without its value, how fast they are found, and their precision
+    Secrets {
+        /// Directory of trees
+        #[arg(value_name = "DIR")]
+        trees: PathBuf,
+        /// File of verdicts: path, line, rule, hash of the value, `true` or `false`
+        #[arg(long, value_name = "FILE")]
+        labels: Option<PathBuf>,
+        /// Print the findings, in the form of that file
+        #[arg(long)]
+        list: bool,
+        /// Fail when the precision is below this
+        #[arg(long, value_name = "SHARE", requires = "labels")]
+        min_precision: Option<f64>,
+        /// Fail when fewer megabytes a second are read
+        #[arg(long, value_name = "MB/S")]
+        min_speed: Option<f64>,
     },
 }
 
@@ -199,6 +220,19 @@ fn run(command: Command) -> Result<u8> {
             print(&ablation::table(&corpus, &questions, &dataset, &build)?)?;
             Ok(0)
         }
+        Command::Secrets { trees, labels, list, min_precision, min_speed } => {
+            let found = secrets::find(&trees)?;
+            if list {
+                print(&found.table())?;
+            }
+            let judged = labels.map(|file| found.judge(&file)).transpose()?;
+            print(&found.summary(judged.as_ref()))?;
+            let is_slow = min_speed.is_some_and(|min| found.mb_per_s < min);
+            let is_wrong = judged.is_some_and(|j| {
+                !j.unknown.is_empty() || min_precision.is_some_and(|min| j.precision() < min)
+            });
+            Ok(u8::from(is_slow || is_wrong))
+        }
         Command::Gate { dataset, json: _, signals, min_auc, build } => {
             let mut reached = 1.0;
             let judged = gate::judge(&dataset, &build)?;
@@ -232,6 +266,11 @@ fn run(command: Command) -> Result<u8> {
                 gaps::text(&questions, &found, most)
             })?;
             Ok(0)
+        }
+        Command::Modes(modes) => {
+            let (text, failed) = modes.run()?;
+            print(&text)?;
+            Ok(u8::from(failed))
         }
         Command::Run(run) => {
             let done = run.run(std::env::var_os("UPDATE").is_some_and(|v| v == "1"))?;

@@ -3,7 +3,7 @@
 use crate::corpus::Build;
 use crate::golden::{self, approved, baseline, ranking};
 use crate::report::{SuiteReport, html, json, junit, table};
-use crate::runner::Runner;
+use crate::runner::{Part, Runner};
 use crate::scorer::answer::Strings;
 use crate::suite::{Choice, Dirs, Suite, no_corpora};
 use anyhow::{Context, Result};
@@ -83,7 +83,13 @@ impl Run {
     }
 
     fn suite(&self, suite: Suite, update: bool) -> Result<SuiteReport> {
-        let runner = Runner { dirs: &self.dirs, build: &self.build, judge: &Strings };
+        let runner = Runner {
+            dirs: &self.dirs,
+            build: &self.build,
+            judge: &Strings,
+            llm: None,
+            part: Part::default(),
+        };
         let mut run = runner.run(suite)?;
         let file = |kind: &str| self.dirs.golden.join(format!("{}.{kind}", suite.name()));
         let approvals = file("approved.json");

@@ -12,10 +12,12 @@ use crate::suite::{Dirs, Suite};
 use anyhow::{Context, Result, anyhow};
 use runbook_query::engine::Policy;
 use runbook_query::gate::request;
+use runbook_query::llm::Llm;
+use runbook_query::llm::settings::TrustIn;
 use runbook_query::reply::Reply;
 use runbook_query::service::{Request, Service};
 use runbook_shared::retrieval::corpus::Corpus;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -41,6 +43,40 @@ pub struct Runner<'a> {
     pub build: &'a Build,
     /// Judges answers.
     pub judge: &'a dyn AnswerJudge,
+    /// A language model behind the guard.
+    pub llm: Option<Arc<Llm>>,
+    /// Which of the cases are asked.
+    pub part: Part,
+}
+
+/// A part of a suite's cases. A follow-up goes with the case that it follows.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Every so manieth.
+    pub every: usize,
+    /// At most so many.
+    pub most: Option<usize>,
+}
+
+impl Default for Part {
+    fn default() -> Self {
+        Self { every: 1, most: None }
+    }
+}
+
+impl Part {
+    fn of(self, cases: Vec<Case>) -> Vec<Case> {
+        let most = self.most.unwrap_or(usize::MAX);
+        let chosen: Vec<usize> = (0..cases.len()).step_by(self.every).take(most).collect();
+        let first = |c: &Case| c.follow_up_to.clone();
+        let mut wanted: HashSet<String> = chosen.iter().map(|at| cases[*at].id.clone()).collect();
+        for case in cases.iter().rev() {
+            if wanted.contains(&case.id) {
+                wanted.extend(first(case));
+            }
+        }
+        cases.into_iter().filter(|c| wanted.contains(&c.id)).collect()
+    }
 }
 
 /// A tree that is open for questions.
@@ -53,8 +89,12 @@ struct Tree {
 }
 
 impl Tree {
-    fn open(source: &Path, build: &Build) -> Result<Self> {
-        let service = corpus::open(source, build, Policy::default())?;
+    fn open(source: &Path, build: &Build, llm: Option<Arc<Llm>>) -> Result<Self> {
+        let measured = llm.as_ref().is_some_and(|l| l.settings.trust == TrustIn::Measured);
+        let service = corpus::open(source, build, Policy::default())?.with_llm(llm);
+        if measured {
+            service.measure_trust().map_err(|e| anyhow!("the model cannot be measured: {e}"))?;
+        }
         let corpora = service.snapshot().corpora();
         let corpus = corpora
             .into_iter()
@@ -76,6 +116,7 @@ impl Runner<'_> {
     /// When cases or trees cannot be read.
     pub fn run(&self, suite: Suite) -> Result<SuiteRun> {
         let cases = case::read(&self.dirs.cases.join(format!("{}.jsonl", suite.name())))?;
+        let cases = self.part.of(cases);
         let mut run = SuiteRun {
             suite,
             embedder: "none".into(),
@@ -93,7 +134,7 @@ impl Runner<'_> {
             let tree = match trees.entry(source) {
                 std::collections::hash_map::Entry::Occupied(open) => open.into_mut(),
                 std::collections::hash_map::Entry::Vacant(new) => {
-                    let tree = Tree::open(new.key(), self.build)?;
+                    let tree = Tree::open(new.key(), self.build, self.llm.clone())?;
                     new.insert(tree)
                 }
             };
@@ -113,6 +154,7 @@ impl Runner<'_> {
             question: case.question.clone(),
             scope: case.scope.clone(),
             session,
+            explain: self.llm.is_some(),
             ..Request::default()
         };
         let mut result = blank(case);

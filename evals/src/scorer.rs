@@ -4,6 +4,7 @@
 pub mod answer;
 pub mod citation;
 pub mod gold;
+pub mod model;
 pub mod negation;
 pub mod page;
 pub mod trajectory;

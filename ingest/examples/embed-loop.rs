@@ -16,6 +16,7 @@ use runbook_ingest::select::Selection;
 use runbook_ingest::windows::windows;
 use runbook_shared::embed::{self, Embedder};
 use runbook_shared::locate::Places;
+use runbook_shared::secrets::Policy;
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::PathBuf;
@@ -39,8 +40,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let reader = Reader::Dir(PathBuf::from(dir));
     let mut report = Report::default();
     let candidates = reader.list(&Selection::new(None, &[], &[])?, &mut report)?;
-    let documents =
-        reader.documents(&candidates, None, &counter, Documents::default(), &mut report);
+    let documents = reader.documents(
+        &candidates,
+        None,
+        &counter,
+        &Policy::default(),
+        Documents::default(),
+        &mut report,
+    );
     let all: Vec<String> = documents
         .iter()
         .flat_map(|d| &d.chunks)

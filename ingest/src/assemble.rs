@@ -7,6 +7,7 @@ use crate::vector_cache::VectorCache;
 use runbook_shared::chunk::{Chunk, DocumentRecord};
 use runbook_shared::embed::Embedder;
 use runbook_shared::error::{IoContext, PathError};
+use runbook_shared::failpoint::reach;
 use runbook_shared::generation::manifest::GraphReport;
 use runbook_shared::generation::publish::Draft;
 use runbook_shared::lexical::{LexicalDoc, LexicalError, LexicalWriter};
@@ -65,6 +66,7 @@ pub fn write_lexical(draft: &Draft, chunks: &[Chunk]) -> Result<u64, AssembleErr
     let dir = draft.dir().join("lexical");
     std::fs::create_dir(&dir).at("create directory", &dir)?;
     let mut writer = LexicalWriter::create(&dir)?;
+    reach("lexical.created");
     let mut number = 0;
     for chunk in chunks {
         for section in &chunk.sections {
@@ -86,7 +88,9 @@ pub fn write_lexical(draft: &Draft, chunks: &[Chunk]) -> Result<u64, AssembleErr
             number += 1;
         }
     }
+    reach("lexical.filled");
     writer.finish()?;
+    reach("lexical.committed");
     Ok(number)
 }
 

@@ -1,6 +1,10 @@
 //! The command line: flags, subcommands, output and exit codes.
 
-use crate::config::{Config, Settings};
+mod doctor;
+mod lint;
+mod rollback;
+
+use crate::config::{Config, ConfigError, Settings};
 use crate::document;
 use crate::error::{EXIT_FAILED, EXIT_OK, EXIT_PARTIAL, IngestError};
 use crate::lock::Lock;
@@ -8,6 +12,7 @@ use crate::progress::Progress;
 use crate::read::Reader;
 use crate::report::Report;
 use crate::reuse::Documents;
+use crate::scratch::Scratch;
 use crate::source::mirror::Mirror;
 use crate::source::{Source, State, git, without_credentials};
 use clap::{Args, Parser, Subcommand};
@@ -16,7 +21,6 @@ use runbook_shared::error::{Hint, PathError};
 use runbook_shared::generation::{self, Generation};
 use runbook_shared::tokens::TokenCounter;
 use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 /// Turn a git repository of Markdown runbooks into a generation that runbook-query serves
@@ -60,6 +64,32 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Look at everything that a run needs, and say what to do
+    Doctor(Box<doctor::DoctorArgs>),
+    /// Tell writers what keeps their runbooks from being found, cited or trusted
+    Lint(Box<lint::LintArgs>),
+    /// Make the generation before the current one current, and pin it until `unpin`
+    Rollback(rollback::RollbackArgs),
+    /// Let ingest publish again after a rollback
+    Unpin(rollback::UnpinArgs),
+}
+
+/// The data directory of a command that needs nothing else of the configuration.
+#[derive(Args, Debug)]
+struct DataArgs {
+    /// Data directory
+    #[arg(long, env = "RUNBOOK_DATA", value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Configuration file (TOML) that names it
+    #[arg(long, env = "RUNBOOK_INGEST_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl DataArgs {
+    fn dir(&self) -> Result<PathBuf, ConfigError> {
+        let named = Settings { data: self.data.clone(), ..Settings::default() };
+        named.with_file(self.config.as_ref())?.data.ok_or(ConfigError::Unset("data"))
+    }
 }
 
 /// Runs the command and returns the exit code; errors go to stderr with their hint.
@@ -69,6 +99,10 @@ pub fn main(cli: Cli) -> u8 {
         None => run(cli.run),
         Some(Command::Chunks { run, path }) => chunks(*run, path.as_deref()),
         Some(Command::Verify { data, json }) => verify(&data, json),
+        Some(Command::Doctor(args)) => doctor::doctor(&args),
+        Some(Command::Lint(args)) => lint::lint(*args),
+        Some(Command::Rollback(args)) => rollback::rollback(&args),
+        Some(Command::Unpin(args)) => rollback::unpin(&args),
     };
     result.unwrap_or_else(|e| {
         complain(&e);
@@ -129,7 +163,7 @@ fn configure(args: &RunArgs) -> Result<Config, IngestError> {
 
 fn chunks(args: RunArgs, path: Option<&str>) -> Result<u8, IngestError> {
     let mut settings = args.settings.with_file(args.config.as_ref())?;
-    let _scratch = Scratch::unless_set(&mut settings.data)?;
+    let _scratch = scratch_unless_set(&mut settings.data, "chunks")?;
     let config = settings.resolve()?;
     // The mirror in a data directory is for one run at a time.
     let _lock = match &config.source {
@@ -146,8 +180,14 @@ fn chunks(args: RunArgs, path: Option<&str>) -> Result<u8, IngestError> {
         }
     }
     let counter = TokenCounter::default_model();
-    let documents =
-        reader.documents(&candidates, None, &counter, Documents::default(), &mut report);
+    let documents = reader.documents(
+        &candidates,
+        None,
+        &counter,
+        &config.secrets,
+        Documents::default(),
+        &mut report,
+    );
     let mut out = String::new();
     for document::Document { chunks, .. } in &documents {
         for chunk in chunks {
@@ -160,45 +200,23 @@ fn chunks(args: RunArgs, path: Option<&str>) -> Result<u8, IngestError> {
     for warning in &report.warnings {
         tracing::warn!("{}:{}: {}", warning.path, warning.line, warning.message);
     }
+    for secret in &report.secrets {
+        tracing::warn!("{}:{}: redacted: {}", secret.path, secret.line, secret.rule);
+    }
     Ok(print(&out))
 }
 
-/// `chunks` stores nothing: a remote is mirrored into a directory that is removed again, however the
-/// command ends.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    /// Makes a directory that only this user may enter, unless there is one already.
-    fn unless_set(data: &mut Option<PathBuf>) -> Result<Option<Self>, PathError> {
-        if data.is_some() {
-            return Ok(None);
-        }
-        // A name that somebody else took first is not used.
-        let mut tries = 0;
-        loop {
-            let name = format!("runbook-ingest-chunks-{}-{tries}", std::process::id());
-            let dir = std::env::temp_dir().join(name);
-            match std::fs::DirBuilder::new().mode(0o700).create(&dir) {
-                Ok(()) => {
-                    *data = Some(dir.clone());
-                    return Ok(Some(Self(dir)));
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && tries < 100 => {
-                    tries += 1;
-                }
-                Err(source) => {
-                    return Err(PathError { action: "create directory", path: dir, source });
-                }
-            }
-        }
+/// What stores nothing mirrors a remote into a directory that is removed again.
+fn scratch_unless_set(
+    data: &mut Option<PathBuf>,
+    purpose: &str,
+) -> Result<Option<Scratch>, PathError> {
+    if data.is_some() {
+        return Ok(None);
     }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What cannot be removed lies in the directory for temporary files.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+    let scratch = Scratch::new(purpose)?;
+    *data = Some(scratch.path().to_owned());
+    Ok(Some(scratch))
 }
 
 fn open(config: &Config) -> Result<Reader, IngestError> {

@@ -1,6 +1,7 @@
 //! Flags, environment and file, resolved to one configuration: a flag wins over an environment
 //! variable, that over the file, that over the default. docs/configuration.md lists the keys.
 
+use crate::redaction;
 use crate::select::{GlobError, Selection};
 use crate::source::{GitAccess, Source, SourceError};
 use clap::Args;
@@ -8,6 +9,7 @@ use runbook_shared::config_file::{self, ConfigFileError};
 use runbook_shared::error::Hint;
 use runbook_shared::generation::manifest::ForgeKind;
 use runbook_shared::locate::Places;
+use runbook_shared::secrets::{Allowed, Policy};
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -74,18 +76,38 @@ pub struct Settings {
     #[arg(skip)]
     #[serde(skip)]
     pub file_onnxruntime: Option<PathBuf>,
+    /// The `[lint]` table of the file.
+    #[arg(skip)]
+    pub lint: LintTable,
     /// Let this data directory change to another source
     #[arg(long)]
     #[serde(default)]
     pub change_source: bool,
+    /// Fail, list what was found, and publish nothing where a document holds a secret
+    #[arg(long)]
+    #[serde(default)]
+    pub fail_on_secret: bool,
+    /// How secrets are looked for; in the file alone.
+    #[arg(skip)]
+    pub secrets: Policy,
     /// Print the report as JSON
     #[arg(long)]
     #[serde(default)]
     pub json: bool,
 }
 
+/// Rules of lint, by name.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct LintTable {
+    /// Rules that are left out.
+    pub allow: Vec<String>,
+    /// Rules whose findings are errors.
+    pub deny: Vec<String>,
+}
+
 /// All keys of the file.
-pub const KEYS: [&str; 18] = [
+pub const KEYS: [&str; 25] = [
     "source",
     "data",
     "branch",
@@ -103,7 +125,14 @@ pub const KEYS: [&str; 18] = [
     "forge_url",
     "no_wait",
     "change_source",
+    "fail_on_secret",
+    "secrets.enabled",
+    "secrets.allow.rule",
+    "secrets.allow.path",
+    "secrets.allow.line",
     "json",
+    "lint.allow",
+    "lint.deny",
 ];
 
 /// The configuration of a run.
@@ -130,6 +159,10 @@ pub struct Config {
     pub wait: bool,
     /// Accept another source than the generation's.
     pub change_source: bool,
+    /// Whether a secret fails the run.
+    pub fail_on_secret: bool,
+    /// How secrets are looked for.
+    pub secrets: Policy,
     /// Whether the report is printed as JSON.
     pub json: bool,
 }
@@ -167,6 +200,11 @@ pub enum ConfigError {
     /// A subdirectory that is not beneath the root.
     #[error("`{0}` leads out of the source: --subdir is a directory beneath its root")]
     Subdir(String),
+    /// An exception for secrets that is one for all of them.
+    #[error(
+        "an entry of `secrets.allow` names no rule, path or line: it would let every secret stand"
+    )]
+    AllowsAll,
     /// A glob.
     #[error(transparent)]
     Glob(#[from] GlobError),
@@ -183,6 +221,9 @@ impl Hint for ConfigError {
                 key.to_uppercase()
             )),
             Self::Source(e) => e.hint(),
+            Self::AllowsAll => {
+                Some("name `rule`, `path` or `line`; `enabled = false` turns redaction off".into())
+            }
             _ => None,
         }
     }
@@ -214,8 +255,11 @@ impl Settings {
         if self.exclude.is_empty() {
             self.exclude = file.exclude;
         }
+        self.lint = file.lint;
         self.no_wait |= file.no_wait;
         self.change_source |= file.change_source;
+        self.fail_on_secret |= file.fail_on_secret;
+        self.secrets = file.secrets;
         self.json |= file.json;
         self
     }
@@ -241,12 +285,16 @@ impl Settings {
         let subdir = self.subdir_beneath_root()?;
         let selection = Selection::new(Some(&subdir), &self.include, &self.exclude)?;
         let forge = self.forge_choice()?;
+        if self.secrets.allow.iter().any(Allowed::is_empty) {
+            return Err(ConfigError::AllowsAll);
+        }
         let joined = |values: &[String]| values.join("\n");
         let content_options = vec![
             ("subdir".to_owned(), subdir),
             ("include".to_owned(), joined(&self.include)),
             ("exclude".to_owned(), joined(&self.exclude)),
             ("forge".to_owned(), format!("{forge:?}")),
+            (redaction::OPTION.to_owned(), self.secrets.stamp()),
         ];
         Ok(Config {
             source: Source::parse(&source_text)?,
@@ -267,6 +315,8 @@ impl Settings {
             forge,
             wait: !self.no_wait,
             change_source: self.change_source,
+            fail_on_secret: self.fail_on_secret,
+            secrets: self.secrets,
             json: self.json,
         })
     }

@@ -11,6 +11,67 @@ pub struct Decoded {
     pub encoding: &'static str,
 }
 
+/// A decoded document with what is needed to encode it again.
+#[derive(Clone, Debug)]
+pub struct Encoded {
+    /// The text; it may be changed, but not the number of its lines.
+    pub decoded: Decoded,
+    has_mark: bool,
+    /// The line ends, in order.
+    ends: Vec<&'static str>,
+}
+
+impl Encoded {
+    /// The bytes of the text, in the encoding and with the line ends that it had.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut text = String::with_capacity(self.decoded.text.len() + self.ends.len());
+        let mut ends = self.ends.iter();
+        for part in self.decoded.text.split_inclusive('\n') {
+            match part.strip_suffix('\n') {
+                Some(line) => {
+                    text.push_str(line);
+                    text.push_str(ends.next().unwrap_or(&"\n"));
+                }
+                None => text.push_str(part),
+            }
+        }
+        let units = |mark: u16, to_bytes: fn(u16) -> [u8; 2]| {
+            std::iter::once(mark).chain(text.encode_utf16()).flat_map(to_bytes).collect()
+        };
+        match self.decoded.encoding {
+            "utf-16le" => units(0xFEFF, u16::to_le_bytes),
+            "utf-16be" => units(0xFEFF, u16::to_be_bytes),
+            "latin-1" => encoding_rs::mem::encode_latin1_lossy(&text).into_owned(),
+            _ if self.has_mark => [b"\xef\xbb\xbf", text.as_bytes()].concat(),
+            _ => text.into_bytes(),
+        }
+    }
+}
+
+/// Decodes a document so that it can be encoded again.
+///
+/// # Errors
+/// The reason to skip it.
+pub fn decode_with_ends(bytes: &[u8]) -> Result<Encoded, SkipReason> {
+    let decoded = decode(bytes)?;
+    let mut ends = Vec::new();
+    let (text, _) = to_text(bytes)?;
+    let mut chars = text.bytes().peekable();
+    while let Some(byte) = chars.next() {
+        match byte {
+            b'\r' if chars.peek() == Some(&b'\n') => {
+                chars.next();
+                ends.push("\r\n");
+            }
+            b'\r' => ends.push("\r"),
+            b'\n' => ends.push("\n"),
+            _ => {}
+        }
+    }
+    Ok(Encoded { decoded, has_mark: bytes.starts_with(b"\xef\xbb\xbf"), ends })
+}
+
 /// Decodes a document.
 ///
 /// # Errors

@@ -3,11 +3,14 @@
 use crate::assemble::AssembleError;
 use crate::config::ConfigError;
 use crate::lock::LockError;
+use crate::redaction::Secret;
+use crate::rollback::RollbackError;
 use crate::source::SourceError;
 use runbook_shared::config_file::ConfigFileError;
 use runbook_shared::embed::EmbedError;
 use runbook_shared::error::{Hint, PathError};
 use runbook_shared::generation::OpenError;
+use runbook_shared::generation::pin::PinError;
 
 /// Published, or up to date.
 pub const EXIT_OK: u8 = 0;
@@ -53,6 +56,9 @@ pub enum IngestError {
         /// Documents in the current generation.
         before: u64,
     },
+    /// Secrets were found, and `--fail-on-secret` is set.
+    #[error("{} secrets were found, and nothing is published:{}", .0.len(), listed(.0))]
+    Secrets(Vec<Secret>),
     /// There is no embedder.
     #[error(transparent)]
     Embedder(#[from] EmbedError),
@@ -74,9 +80,22 @@ pub enum IngestError {
     /// The program is wrong.
     #[error("this is a bug: the run panicked: {0}")]
     Panic(String),
+    /// The pin cannot be read.
+    #[error(transparent)]
+    Pin(#[from] PinError),
+    /// The pinned generation cannot be trusted.
+    #[error("the pinned generation cannot be served: {0}")]
+    Pinned(#[source] OpenError),
+    /// No generation can be gone back to.
+    #[error(transparent)]
+    Rollback(#[from] RollbackError),
     /// A document that was asked for is not there.
     #[error("the source has no document `{0}`")]
     NoSuchDocument(String),
+}
+
+fn listed(secrets: &[Secret]) -> String {
+    secrets.iter().map(|s| format!("\n{}:{}: {}", s.path, s.line, s.rule)).collect()
 }
 
 impl From<ConfigFileError> for IngestError {
@@ -100,8 +119,12 @@ impl Hint for IngestError {
             Self::Emptied(_) => Some("the previous generation keeps serving; push a commit, or remove the data directory".into()),
             Self::Deserted { .. } => Some("the previous generation keeps serving; check --branch, --subdir, --include and --exclude, or remove the data directory to begin anew".into()),
             Self::Embedder(e) => e.hint(),
+            Self::Pin(e) => e.hint(),
+            Self::Pinned(_) => Some("`runbook-ingest rollback --list` shows what is kept, `rollback --to GENERATION` pins another, and `runbook-ingest unpin` lets the next run build anew".into()),
+            Self::Rollback(e) => e.hint(),
             Self::Open(OpenError::Corrupt { .. }) => Some("run `runbook-ingest` again: it rebuilds the generation; where it finds nothing new, remove `current` in the data directory first".into()),
             Self::Open(e) | Self::Verify(e) => e.hint(),
+            Self::Secrets(_) => Some("take them out of the runbooks and change them where they are used; for one that is none, put `runbook-secrets: allow` in a comment on its line or name it in `[[secrets.allow]]`".into()),
             Self::Panic(_) => Some("report it, with the source if you can; the previous generation keeps serving".into()),
             _ => None,
         }

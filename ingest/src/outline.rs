@@ -3,7 +3,8 @@
 //! Everything comes from pulldown-cmark's event stream with offsets, never from a scan of lines: a
 //! `#` in a fence, a comment or a quote is no heading. The text must have LF line ends and no BOM.
 
-use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, LinkType, Parser, Tag, TagEnd};
+use runbook_shared::limits::HEADING_BYTES_MAX;
 use runbook_shared::markdown;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -67,6 +68,15 @@ pub struct UnclosedFence {
     pub line: u32,
 }
 
+/// Where a link or an image leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Its line, 1-based.
+    pub line: u32,
+    /// Its destination as written.
+    pub to: String,
+}
+
 /// What a document is made of.
 #[derive(Debug, Default)]
 pub struct Outline {
@@ -86,6 +96,10 @@ pub struct Outline {
     pub uses: Vec<(u32, String)>,
     /// Fences without an end.
     pub unclosed: Vec<UnclosedFence>,
+    /// Links and images in order, less addresses in angle brackets.
+    pub links: Vec<Link>,
+    /// `id` and `name` of HTML tags: fragments that links may lead to.
+    pub html_ids: Vec<String>,
     line_starts: Vec<usize>,
 }
 
@@ -95,7 +109,8 @@ impl Outline {
     pub fn of(text: &str) -> Self {
         let mut outline = Self { line_starts: line_starts(text), ..Self::default() };
         let front = front_matter(text);
-        outline.front_title = front.as_ref().and_then(|f| front_title(&text[f.clone()]));
+        outline.front_title =
+            front.as_ref().and_then(|f| front_title(&text[f.clone()])).map(shortened);
         let body = front.map_or(0, |f| f.end);
         outline.body_line = outline.line_of(body);
         outline.read_events(text, body);
@@ -156,6 +171,9 @@ impl Reader<'_> {
             Event::InlineHtml(html) if html.starts_with("<!--") => {
                 self.outline.comments.push(range);
             }
+            Event::InlineHtml(html) | Event::Html(html) => {
+                push_ids(&html, &mut self.outline.html_ids);
+            }
             Event::FootnoteReference(label) => {
                 let line = self.outline.line_of(range.start);
                 self.outline.uses.push((line, footnote_key(&label)));
@@ -189,9 +207,15 @@ impl Reader<'_> {
                 self.html = Some(range.clone());
                 NodeKind::Html
             }
-            Tag::Link { id, .. } | Tag::Image { id, .. } if !id.is_empty() => {
+            Tag::Link { link_type, dest_url, id, .. }
+            | Tag::Image { link_type, dest_url, id, .. } => {
                 let line = self.outline.line_of(range.start);
-                self.outline.uses.push((line, id.to_lowercase()));
+                if !id.is_empty() {
+                    self.outline.uses.push((line, id.to_lowercase()));
+                }
+                if !matches!(link_type, LinkType::Autolink | LinkType::Email) {
+                    self.outline.links.push(Link { line, to: dest_url.to_string() });
+                }
                 return;
             }
             Tag::Paragraph | Tag::CodeBlock(_) | Tag::Heading { .. } => NodeKind::Leaf,
@@ -232,6 +256,7 @@ impl Reader<'_> {
         let Some(open) = self.heading.take() else { return };
         let raw_text = open.text.split_whitespace().collect::<Vec<_>>().join(" ");
         let raw_text = without_closing(raw_text, &self.text[open.range.clone()]);
+        let raw_text = shortened(raw_text);
         if raw_text.is_empty() {
             return; // `##` alone: nothing to cite; its text belongs to the section around it.
         }
@@ -261,6 +286,12 @@ impl Reader<'_> {
             self.outline.unclosed.push(UnclosedFence { line });
         }
     }
+}
+
+/// A heading or title without what is over [`HEADING_BYTES_MAX`].
+fn shortened(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(HEADING_BYTES_MAX));
+    text
 }
 
 /// Takes the closing `##` of a heading off where a tab follows it, which pulldown-cmark takes for text.
@@ -303,6 +334,22 @@ fn push_comments(text: &str, block: &Range<usize>, comments: &mut Vec<Range<usiz
         let end = text[start..block.end].find("-->").map_or(block.end, |close| start + close + 3);
         comments.push(start..end);
         at = end;
+    }
+}
+
+/// The values of `id=` and `name=` in HTML, in double or single quotes.
+fn push_ids(html: &str, ids: &mut Vec<String>) {
+    for key in ["id=", "name="] {
+        for (at, _) in html.match_indices(key) {
+            let before = html[..at].chars().next_back();
+            let rest = &html[at + key.len()..];
+            let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
+            if let (Some(' ' | '\t' | '\n'), Some(quote)) = (before, quote)
+                && let Some((id, _)) = rest[1..].split_once(quote)
+            {
+                ids.push(id.to_owned());
+            }
+        }
     }
 }
 

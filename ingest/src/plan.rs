@@ -44,13 +44,7 @@ pub struct Wanted<'a> {
 /// was written, which is last; `verify` reads them all.
 #[must_use]
 pub fn current(data: &Path) -> (Option<(String, Manifest)>, IndexState) {
-    let found = generation::current_id(data).and_then(|id| {
-        let manifest = generation::read_manifest(data, &id)?;
-        check_files(&data.join(GENERATIONS).join(&id), &manifest)
-            .map_err(|message| OpenError::Corrupt { id: id.clone(), message })?;
-        Ok((id, manifest))
-    });
-    match found {
+    match examine(data) {
         Ok(found) => (Some(found), IndexState::UpToDate),
         Err(OpenError::Missing(_)) => (None, IndexState::Missing),
         Err(e @ OpenError::FormatMismatch { .. }) => {
@@ -62,6 +56,18 @@ pub fn current(data: &Path) -> (Option<(String, Manifest)>, IndexState) {
             (None, IndexState::Corrupt)
         }
     }
+}
+
+/// Id and manifest of the current generation, looked at as [`current`] says.
+///
+/// # Errors
+/// When there is none, or it cannot be trusted.
+pub fn examine(data: &Path) -> Result<(String, Manifest), OpenError> {
+    let id = generation::current_id(data)?;
+    let manifest = generation::read_manifest(data, &id)?;
+    check_files(&data.join(GENERATIONS).join(&id), &manifest)
+        .map_err(|message| OpenError::Corrupt { id: id.clone(), message })?;
+    Ok((id, manifest))
 }
 
 fn check_files(dir: &Path, manifest: &Manifest) -> Result<(), String> {
@@ -102,4 +108,67 @@ pub fn compare(manifest: &Manifest, wanted: &Wanted<'_>) -> IndexState {
     let same_commit = manifest.commit.as_deref() == wanted.commit;
     let same_tree = wanted.tree_hash.is_none_or(|hash| manifest.tree_hash.as_deref() == Some(hash));
     if same_commit && same_tree { IndexState::UpToDate } else { IndexState::ContentMismatch }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A manifest as one that was written; only what is compared matters.
+    fn manifest(embedder: Option<&EmbedderId>) -> Manifest {
+        let value = serde_json::json!({
+            "format_version": manifest::FORMAT_VERSION, "content_version": CONTENT_VERSION,
+            "written_by": "x", "source": "s", "branch": null, "commit": "c", "tree_hash": null,
+            "indexed_at": "2026-01-01T00:00:00Z", "embedder": embedder, "option_hash": "o",
+            "options": {}, "forge": null, "graph": null, "calibration": null, "files": {},
+            "counts": { "documents": 0, "indexed": 0, "failed": 0, "skipped": {}, "sections": 0,
+                "chunks": 0, "windows": 0 },
+        });
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn wanted(embedder: Option<&EmbedderId>) -> Wanted<'_> {
+        Wanted { source: "s", commit: Some("c"), tree_hash: None, option_hash: "o", embedder }
+    }
+
+    fn state(before: Option<&EmbedderId>, now: Option<&EmbedderId>) -> IndexState {
+        compare(&manifest(before), &wanted(now))
+    }
+
+    /// IX-16: vectors of two models are never mixed.
+    #[test]
+    fn whatever_vectors_depend_on_is_a_rebuild_when_it_changes() {
+        let id = EmbedderId {
+            id: "m".into(),
+            dim: 384,
+            pooling: "mean".into(),
+            query_prefix: String::new(),
+            passage_prefix: String::new(),
+            model_sha256: "a".into(),
+            tokenizer_sha256: "b".into(),
+        };
+        assert_eq!(state(Some(&id), Some(&id)), IndexState::UpToDate);
+        assert_eq!(state(None, None), IndexState::UpToDate);
+        let changes: [fn(&mut EmbedderId); 7] = [
+            |e| e.id = "n".into(),
+            |e| e.dim = 768,
+            |e| e.pooling = "cls".into(),
+            |e| e.query_prefix = "query: ".into(),
+            |e| e.passage_prefix = "passage: ".into(),
+            |e| e.model_sha256 = "c".into(),
+            |e| e.tokenizer_sha256 = "c".into(),
+        ];
+        for change in changes {
+            let mut other = id.clone();
+            change(&mut other);
+            assert_eq!(state(Some(&id), Some(&other)), IndexState::OptionMismatch, "{other:?}");
+        }
+        assert_eq!(state(Some(&id), None), IndexState::OptionMismatch);
+        assert_eq!(state(None, Some(&id)), IndexState::OptionMismatch);
+        let other = Wanted { option_hash: "p", ..wanted(Some(&id)) };
+        assert_eq!(compare(&manifest(Some(&id)), &other), IndexState::OptionMismatch);
+        let mut older = manifest(Some(&id));
+        older.content_version = CONTENT_VERSION - 1;
+        assert_eq!(compare(&older, &wanted(Some(&id))), IndexState::OptionMismatch);
+    }
 }

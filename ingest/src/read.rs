@@ -1,14 +1,17 @@
 //! Reads every candidate of a source at one state into documents.
 
 use crate::document::{self, Document, Rejected};
+use crate::redaction;
 use crate::report::{Problem, Report};
 use crate::reuse;
 use crate::select::{Selection, SkipReason};
 use crate::source::{Candidate, CandidateKind, SourceError, dir, git, printable};
 use git2::{Oid, Repository};
 use runbook_shared::doc_path::DocPath;
+use runbook_shared::failpoint::reach;
 use runbook_shared::generation::manifest::ForgeKind;
 use runbook_shared::limits::DOC_PATH_BYTES_MAX;
+use runbook_shared::secrets::Policy;
 use runbook_shared::tokens::TokenCounter;
 use std::path::PathBuf;
 
@@ -41,7 +44,10 @@ impl Reader {
             Self::Dir(root) => {
                 let (candidates, failed) = dir::list(root, selection)?;
                 for (path, message) in failed {
-                    fail(report, &path, message);
+                    // A directory that cannot be listed; the policy lets no file of it stand.
+                    let (clean, found) = redaction::clean_path(&path, &Policy::default());
+                    let message = redaction::clean_message(&path, &message, &found);
+                    fail(report, &clean, message);
                 }
                 Ok(candidates)
             }
@@ -49,7 +55,18 @@ impl Reader {
         }
     }
 
-    fn bytes(&self, candidate: &Candidate) -> Result<Vec<u8>, Rejected> {
+    /// True when the source holds a file, a directory or a link at this path, which has no `..`.
+    #[must_use]
+    pub fn exists(&self, path: &str) -> bool {
+        match self {
+            Self::Git(repository, commit) => git::exists(repository, *commit, path),
+            Self::Dir(root) => root.join(path).symlink_metadata().is_ok(),
+            Self::Empty => false,
+        }
+    }
+
+    /// The bytes of a candidate, as they lie in the source.
+    pub(crate) fn bytes(&self, candidate: &Candidate) -> Result<Vec<u8>, Rejected> {
         let flatten = |result: Result<Result<Vec<u8>, SkipReason>, String>| match result {
             Ok(Ok(bytes)) => Ok(bytes),
             Ok(Err(reason)) => Err(Rejected::Skipped(reason)),
@@ -68,38 +85,52 @@ impl Reader {
     }
 
     /// Reads the candidates into documents, by path in byte order; the rest goes into the report.
-    /// Those that are in `known` with the same bytes are not read anew.
+    /// Those that are in `known` with the same bytes are not read anew. Nothing is made of a file before
+    /// its secrets are redacted.
     #[must_use]
     pub fn documents(
         &self,
         candidates: &[Candidate],
         forge: Option<ForgeKind>,
         counter: &TokenCounter,
+        policy: &Policy,
         mut known: reuse::Documents,
         report: &mut Report,
     ) -> Vec<Document> {
         let mut documents: Vec<Document> = Vec::with_capacity(candidates.len());
         for candidate in candidates {
+            reach("read.document");
             report.documents += 1;
-            let parsed =
-                self.bytes(candidate).and_then(|bytes| match known.take(&candidate.path, bytes) {
+            let (path, in_path) = redaction::clean_path(&candidate.path, policy);
+            let read =
+                self.bytes(candidate).map(|bytes| redaction::clean(&candidate.path, bytes, policy));
+            let mut secrets = Vec::new();
+            let parsed = read.and_then(|clean| {
+                secrets = clean.secrets;
+                match known.take(&path, clean.bytes) {
                     Ok(document) => Ok(document),
-                    Err(bytes) => document::parse(&candidate.path, bytes, forge, counter),
-                });
+                    Err(bytes) => document::parse(&path, bytes, forge, counter),
+                }
+            });
             match parsed {
                 Ok(document) if document.record.path.len() > STORED_PATH_BYTES_MAX => {
-                    skip(report, &candidate.path, SkipReason::InvalidPath);
+                    skip(report, &path, SkipReason::InvalidPath);
                 }
-                Ok(document) => documents.push(document),
-                Err(Rejected::Skipped(reason)) => skip(report, &candidate.path, reason),
+                Ok(document) => {
+                    report.secrets.append(&mut secrets);
+                    documents.push(document);
+                }
+                Err(Rejected::Skipped(reason)) => skip(report, &path, reason),
                 Err(Rejected::Failed(message)) => {
                     report.documents -= 1;
-                    fail(report, &candidate.path, message);
+                    let message = redaction::clean_message(&candidate.path, &message, &in_path);
+                    fail(report, &path, message);
                 }
             }
         }
         documents.sort_by(|a, b| a.record.path.cmp(&b.record.path));
         drop_conflicts(&mut documents, report);
+        report.secrets.sort();
         report.indexed = documents.len() as u64;
         report.warnings.extend(documents.iter_mut().flat_map(|d| std::mem::take(&mut d.warnings)));
         documents

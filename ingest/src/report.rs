@@ -1,6 +1,7 @@
 //! The report of a run, as JSON for `--json` and as text for a person.
 
 use crate::document::Warning;
+use crate::redaction::Secret;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -38,6 +39,8 @@ pub struct Report {
     pub problems: Vec<Problem>,
     /// What writers should look at.
     pub warnings: Vec<Warning>,
+    /// What was redacted: path, line and rule, never the value.
+    pub secrets: Vec<Secret>,
     /// What the operator should know.
     pub notes: Vec<String>,
 }
@@ -90,6 +93,9 @@ impl Report {
         }
         for warning in &self.warnings {
             line(format!("{}:{}: warning: {}", warning.path, warning.line, warning.message));
+        }
+        for secret in &self.secrets {
+            line(format!("{}:{}: redacted: {}", secret.path, secret.line, secret.rule));
         }
         for note in &self.notes {
             line(format!("note: {note}"));

@@ -1,6 +1,7 @@
 //! One run, from the probe of the source to the published generation.
 
 mod made;
+mod pinned;
 
 use crate::assemble::AssembleError;
 use crate::config::{Config, ForgeChoice};
@@ -12,6 +13,7 @@ use crate::model_stamp;
 use crate::plan::{self, IndexState, Wanted};
 use crate::progress::Progress;
 use crate::read::Reader;
+use crate::redaction::{self, Secret};
 use crate::report::{Problem, Report};
 use crate::reuse::Before;
 use crate::source::mirror::Mirror;
@@ -19,7 +21,9 @@ use crate::source::{CandidateKind, Source, State, git};
 use made::Made;
 use runbook_shared::embed::{EmbedError, EmbedderId, ModelFiles, NO_EMBEDDER, OnnxEmbedder};
 use runbook_shared::error::PathError;
+use runbook_shared::failpoint::reach;
 use runbook_shared::generation::manifest::{Forge, Manifest};
+use runbook_shared::generation::pin::Pin;
 use runbook_shared::generation::{self, GENERATIONS};
 use runbook_shared::last_run::{self, LastRun, Outcome};
 use runbook_shared::locate::DEFAULT_MODEL;
@@ -39,13 +43,21 @@ pub fn run(config: &Config, progress: &Progress) -> Result<Report, IngestError> 
     // The lock is held until last-run.json is written: the next run starts from what it says.
     let (lock, result) = match Lock::take(&config.data, config.wait) {
         Ok(lock) => {
+            reach("run.locked");
             sweep(&config.data);
-            (Some(lock), unpanicked(|| locked(config, progress, &mut report, &mut checked_at)))
+            reach("run.swept");
+            let before = generation::current_id(&config.data).ok();
+            let result = unpanicked(|| locked(config, progress, &mut report, &mut checked_at));
+            if result.is_ok() {
+                forget_others(config, before.as_deref());
+            }
+            (Some(lock), result)
         }
         Err(e) => (None, Err(e.into())),
     };
     let outcome = match &result {
         Ok(()) if report.outcome == "up_to_date" => Outcome::UpToDate,
+        Ok(()) if report.outcome == "pinned" => Outcome::Pinned,
         Ok(()) => Outcome::Published,
         Err(IngestError::Lock(LockError::Busy(_))) => Outcome::Busy,
         Err(_) => Outcome::Failed,
@@ -99,6 +111,15 @@ fn sweep(data: &Path) {
     }
 }
 
+/// Removes generations with values that are redacted now. The one that was current when the run began
+/// may still be about to be opened, and goes with the next run.
+fn forget_others(config: &Config, before: Option<&str>) {
+    let Ok(current) = generation::current_id(&config.data) else { return };
+    let kept = [Some(current.as_str()), before].into_iter().flatten().collect::<Vec<_>>();
+    redaction::forget_others(&config.data, &kept, &config.secrets.stamp())
+        .unwrap_or_else(|e| tracing::warn!("{e}"));
+}
+
 /// Turns a panic into an error: it is a bug, but last-run.json must tell of it.
 fn unpanicked(run: impl FnOnce() -> Result<(), IngestError>) -> Result<(), IngestError> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
@@ -143,8 +164,7 @@ fn now() -> String {
 }
 
 fn note_current(data: &Path, report: &mut Report) {
-    let (current, _) = plan::current(data);
-    if let Some((id, manifest)) = current {
+    if let Ok((id, manifest)) = plan::examine(data) {
         report.commit = manifest.commit;
         report.generation = Some(id);
     }
@@ -179,12 +199,17 @@ fn locked(
     report: &mut Report,
     checked_at: &mut Option<String>,
 ) -> Result<(), IngestError> {
+    if let Some(pin) = Pin::read(&config.data)? {
+        return pinned::run(config, &pin, report, checked_at);
+    }
     let mut clock = Clock::start(report);
     let (current, mut state) = plan::current(&config.data);
     check_source(config, current.as_ref().map(|c| &c.1))?;
     let embedder_id = embedder_id(config)?;
     let option_hash = option_hash(config);
+    reach("run.planned");
     let probed = probe(config)?;
+    reach("fetch.probed");
     clock.stage("probe");
     if let (State { commit: None, .. }, true) =
         (&probed, matches!(config.source, Source::Remote(_) | Source::Repository(_)))
@@ -209,7 +234,11 @@ fn locked(
     if let (IndexState::UpToDate, Some((_, manifest))) = (state, &current) {
         *checked_at = Some(now());
         up_to_date(clock.report, manifest);
-        clock.report.problems = problems_of(&config.data);
+        let kept = kept_report(&config.data);
+        (clock.report.problems, clock.report.secrets) = (kept.problems, kept.secrets);
+        if config.fail_on_secret && !clock.report.secrets.is_empty() {
+            return Err(IngestError::Secrets(clock.report.secrets.clone()));
+        }
         return Ok(());
     }
     tracing::info!("building a generation: {state:?}");
@@ -218,6 +247,7 @@ fn locked(
         Some(model) => model.token_counter()?,
         None => TokenCounter::default_model(),
     };
+    reach("model.read");
     clock.stage("model");
     std::thread::scope(|scope| {
         // The model is made ready while the source is read.
@@ -287,13 +317,17 @@ fn up_to_date(report: &mut Report, manifest: &Manifest) {
     report.reused = counts.windows;
 }
 
-/// The problems of the current generation's run: what failed then is still not indexed.
-fn problems_of(data: &Path) -> Vec<Problem> {
-    #[derive(Default, serde::Deserialize)]
-    struct Kept {
-        problems: Vec<Problem>,
-    }
-    let Ok(id) = generation::current_id(data) else { return Vec::new() };
+/// What is kept of the report of the current generation's run.
+#[derive(Default, serde::Deserialize)]
+struct Kept {
+    /// What failed then is still not indexed.
+    problems: Vec<Problem>,
+    #[serde(default)]
+    secrets: Vec<Secret>,
+}
+
+fn kept_report(data: &Path) -> Kept {
+    let Ok(id) = generation::current_id(data) else { return Kept::default() };
     let path = data.join(GENERATIONS).join(id).join("report.json");
     let kept = std::fs::read(&path).map_err(|e| e.to_string());
     let kept =
@@ -302,7 +336,6 @@ fn problems_of(data: &Path) -> Vec<Problem> {
         tracing::warn!("`{}`: {e}", path.display());
         Kept::default()
     })
-    .problems
 }
 
 fn uses_embedder(config: &Config) -> bool {

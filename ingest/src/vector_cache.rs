@@ -8,6 +8,7 @@
 
 use runbook_shared::embed::{Embedded, EmbedderId};
 use runbook_shared::error::{IoContext, PathError};
+use runbook_shared::failpoint::reach;
 use runbook_shared::limits::SPAN_TOKENS_MAX;
 use runbook_shared::vectors;
 use rustc_hash::FxHashMap;
@@ -85,6 +86,7 @@ impl VectorCache {
         let spans = vectors::quantised(self.dim, &embedded.spans);
         let known = Known { vector: embedded.vector.as_slice().into(), spans: spans.into() };
         self.file.write_all(&record(&key, &known, self.dim)).at("write", &self.path)?;
+        reach("cache.put");
         self.records += 1;
         self.vectors.insert(key, known);
         Ok(())

@@ -1,16 +1,24 @@
 //! The command line: `serve` and `ask`, output and exit codes.
 
+use crate::access::Access;
 use crate::config::{self, Common, Config, ServeArgs};
 use crate::http::App;
 use crate::journal::Journal;
+use crate::llm::{self, Llm};
 use crate::reply::Reply;
+use crate::sandbox::{self, Allowed, Mode};
+use crate::server::Listeners;
+use crate::service::vectors::Vectors;
 use crate::service::{AskError, Options, Request, Service};
 use crate::tree::router::Tree;
 use crate::tree::setup;
-use crate::{mcp, server, supervisor, text, usage, watch};
+use crate::{doctor, mcp, server, supervisor, text, usage, watch};
 use clap::{Args, Parser, Subcommand};
+use runbook_shared::doctor as report;
 use runbook_shared::error::Hint;
 use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -49,6 +57,16 @@ enum Command {
         /// Directory for the program's own files; nothing else is ever written
         #[arg(long, env = "RUNBOOK_STATE", value_name = "DIR")]
         state: Option<PathBuf>,
+    },
+    /// Look at everything that the daemon needs, and say what to do
+    Doctor {
+        #[command(flatten)]
+        common: Common,
+        #[command(flatten)]
+        serve: ServeArgs,
+        /// Print the findings as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Summarise the usage log of a state directory
     Usage {
@@ -111,6 +129,10 @@ pub fn main(cli: Cli) -> u8 {
             runbook_shared::telemetry::init("warn,rmcp=error");
             mcp_command(common, ServeArgs { state, ..ServeArgs::default() })
         }
+        Command::Doctor { common, serve, json } => {
+            runbook_shared::telemetry::init("error");
+            doctor_command(&common, &serve, json)
+        }
         Command::Usage { usage } => usage_command(&usage),
         Command::Ask { common, ask } => {
             runbook_shared::telemetry::init("error");
@@ -137,13 +159,23 @@ fn service(config: &Config, journal: Journal) -> Result<Arc<Service>, u8> {
         complain(&e, Some("see docs/configuration.md".into()));
         EXIT_USAGE
     })?;
+    let vectors = Vectors::new(&config.cache).map_err(|e| {
+        complain(&e, Some("see docs/configuration.md".into()));
+        EXIT_USAGE
+    })?;
+    let llm = Llm::new(&config.llm).map_err(|e| {
+        complain(&e, None);
+        EXIT_USAGE
+    })?;
     let service = Service::new(Options {
         repos: config.repos.clone(),
         policy: config.policy.clone(),
         embedder: config.embedder.clone(),
         places: config.places.clone(),
     })
-    .with_journal(journal);
+    .with_journal(journal)
+    .with_vectors(vectors)
+    .with_llm(llm);
     // What is read through the tree can be cited.
     tree.evidence = Some(service.evidence().clone());
     let service = Arc::new(service.with_tree(Arc::new(Tree::new(tree))));
@@ -159,10 +191,19 @@ fn serve_command(common: Common, serve: ServeArgs) -> u8 {
         Ok(config) => config,
         Err(code) => return code,
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let result = runtime
-        .map_err(|e| e.to_string())
-        .and_then(|runtime| runtime.block_on(serve_until_stopped(&config)));
+    let access = match Access::new(&config.server) {
+        Ok(access) => access,
+        Err(e) => {
+            complain(&e, Some("see docs/configuration.md".into()));
+            return EXIT_USAGE;
+        }
+    };
+    let result = sockets(&config).and_then(|sockets| {
+        lock_in(&config)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(|e| e.to_string())?;
+        runtime.block_on(serve_until_stopped(&config, sockets, access))
+    });
     match result {
         Ok(code) => code,
         Err(e) => {
@@ -172,29 +213,62 @@ fn serve_command(common: Common, serve: ServeArgs) -> u8 {
     }
 }
 
-async fn serve_until_stopped(config: &Config) -> Result<u8, String> {
-    // Bound before the indexes are opened: a taken port is told at once.
-    let listener = supervisor::listener(config.listen)?;
-    let listener = tokio::net::TcpListener::from_std(listener).map_err(|e| e.to_string())?;
+/// The sockets to listen on: bound before the indexes are opened, since a taken port is told at once,
+/// and before the sandbox, in which none can be bound.
+fn sockets(config: &Config) -> Result<(Option<TcpListener>, Option<UnixListener>), String> {
+    let unix = config.server.unix_socket.as_deref().map(supervisor::unix_listener).transpose()?;
+    let needs_tcp = unix.is_none() || config.listen_is_set || supervisor::hands_over();
+    let tcp = needs_tcp.then(|| supervisor::listener(config.listen)).transpose()?;
+    Ok((tcp, unix))
+}
+
+/// Before any thread is started: they are locked in with the one that starts them.
+fn lock_in(config: &Config) -> Result<(), String> {
+    if let (Some(state), true) = (&config.state, config.server.sandbox != Mode::Off) {
+        // It can be allowed only once it is there; where it cannot be made, the journal says so.
+        let _ = std::fs::create_dir_all(state);
+    }
+    sandbox::enter(&Allowed::by(config), config.server.sandbox)
+}
+
+async fn serve_until_stopped(
+    config: &Config,
+    (tcp, unix): (Option<TcpListener>, Option<UnixListener>),
+    access: Access,
+) -> Result<u8, String> {
+    let tcp = tcp.map(tokio::net::TcpListener::from_std).transpose().map_err(|e| e.to_string())?;
+    let unix =
+        unix.map(tokio::net::UnixListener::from_std).transpose().map_err(|e| e.to_string())?;
     // Nothing depends on the state directory: questions are answered on a full disk, too.
     let journal = Journal::open(config.state.as_deref(), config.log_questions);
     let service = match service(config, journal) {
         Ok(service) => service,
         Err(code) => return Ok(code),
     };
-    let address = listener.local_addr().map_err(|e| e.to_string())?;
+    let address = match &tcp {
+        Some(listener) => listener.local_addr().map_err(|e| e.to_string())?,
+        None => config.listen,
+    };
     let watch = watch::start(Arc::clone(&service), config.poll).map_err(|e| e.to_string())?;
     supervisor::watch(Arc::clone(&service));
     supervisor::ready(&service);
+    llm::trust::measure_in_background(&service);
     let app = App::new(service, config::hosts(address, &config.allowed_hosts))
-        .with_agents(config.files_first, usage_log(config));
+        .with_agents(config.files_first, usage_log(config))
+        .with_access(access);
     let (stop_streams, router) = (app.stopper(), app.router());
-    tracing::info!("listening on http://{address}");
+    if let Some(socket) = &config.server.unix_socket {
+        tracing::info!("listening on `{}`", socket.display());
+    }
+    if tcp.is_some() {
+        tracing::info!("listening on http://{address}");
+    }
     let stop = async {
         stop_signal().await;
         stop_streams();
     };
-    let stopped = server::run(listener, router, stop).await.map_err(|e| e.to_string());
+    let stopped =
+        server::run(Listeners { tcp, unix }, router, stop).await.map_err(|e| e.to_string());
     drop(watch);
     stopped.map(|()| EXIT_OK)
 }
@@ -208,6 +282,10 @@ fn mcp_command(common: Common, serve: ServeArgs) -> u8 {
         Ok(config) => config,
         Err(code) => return code,
     };
+    if let Err(e) = lock_in(&config) {
+        complain(&e, None);
+        return EXIT_FAILED;
+    }
     let journal = Journal::open(config.state.as_deref(), config.log_questions);
     let service = match service(&config, journal) {
         Ok(service) => service,
@@ -241,6 +319,16 @@ fn mcp_command(common: Common, serve: ServeArgs) -> u8 {
             complain(&e, Some("start it from an MCP client; see deploy/README.md".into()));
             EXIT_FAILED
         }
+    }
+}
+
+fn doctor_command(common: &Common, serve: &ServeArgs, json: bool) -> u8 {
+    let found = doctor::findings(common, serve);
+    let text = if json { report::json(&found) } else { report::text(&found) };
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => EXIT_FAILED,
+        _ if !report::passes(&found) => EXIT_FAILED,
+        _ => EXIT_OK,
     }
 }
 

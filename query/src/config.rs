@@ -1,8 +1,11 @@
 //! Flags, environment and file, resolved to one configuration; docs/configuration.md lists the keys.
 
+use crate::access;
 use crate::engine::Policy;
 use crate::journal::QuestionText;
+use crate::llm::settings as llm;
 use crate::route::FilesFirst;
+use crate::service::vectors;
 use crate::snapshot::Repo;
 use crate::tree::setup;
 use crate::usage;
@@ -36,6 +39,9 @@ pub struct Common {
     /// Configuration file (TOML)
     #[arg(long, env = "RUNBOOK_QUERY_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Let runbook text go to a language model that is neither on this machine nor in a private network
+    #[arg(long)]
+    pub allow_remote_llm: bool,
 }
 
 /// What can be set for the daemon.
@@ -78,7 +84,10 @@ struct File {
     gate: GateTable,
     agents: AgentsTable,
     usage: usage::Settings,
+    cache: vectors::Settings,
+    server: access::Settings,
     repo: Vec<RepoTable>,
+    llm: llm::Settings,
     #[serde(flatten)]
     tree: setup::Settings,
 }
@@ -133,6 +142,10 @@ pub struct Config {
     pub policy: Policy,
     /// Where to listen.
     pub listen: SocketAddr,
+    /// Whether that was asked for; a Unix socket alone will do where it was not.
+    pub listen_is_set: bool,
+    /// Who may use the server, and the sandbox.
+    pub server: access::Settings,
     /// The daemon's own directory.
     pub state: Option<PathBuf>,
     /// Stores and bounds of the tree.
@@ -145,8 +158,12 @@ pub struct Config {
     pub files_first: FilesFirst,
     /// Whether there is a usage log, and what is in it.
     pub usage: usage::Settings,
+    /// Where vectors of questions are kept beside memory.
+    pub cache: vectors::Settings,
     /// How questions appear in the log.
     pub log_questions: QuestionText,
+    /// The language model; its mode is `off` where none is configured.
+    pub llm: llm::Settings,
 }
 
 /// A configuration that is not usable.
@@ -164,6 +181,9 @@ pub enum ConfigError {
     /// The floor is not a probability.
     #[error("{0}")]
     Floor(String),
+    /// The language model's settings.
+    #[error("{0}")]
+    Llm(String),
     /// The poll period is not one.
     #[error("poll_s is a number of seconds above 0, not {0}")]
     Poll(f64),
@@ -192,7 +212,9 @@ pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, Confi
     let file: File = match &common.config {
         Some(path) => {
             let more = setup::keys();
-            let keys: Vec<&str> = KEYS.into_iter().chain(more.iter().map(String::as_str)).collect();
+            let more = more.iter().map(String::as_str);
+            let own = KEYS.into_iter().chain(vectors::KEYS).chain(access::KEYS).chain(llm::KEYS);
+            let keys: Vec<&str> = own.chain(more).collect();
             config_file::read(path, &keys)?
         }
         None => File::default(),
@@ -210,19 +232,28 @@ pub fn resolve(common: Common, serve: Option<ServeArgs>) -> Result<Config, Confi
         .ok()
         .filter(|p| !p.is_zero())
         .ok_or(ConfigError::Poll(poll_s))?;
+    let mut llm = file.llm.clone();
+    llm.allow_remote |= common.allow_remote_llm;
+    if llm.mode != llm::Mode::Off {
+        llm = llm.checked().map_err(ConfigError::Llm)?;
+    }
     Ok(Config {
+        llm,
         repos,
         embedder: common.embedder.or(file.embedder),
         places: Places::from_env(common.model_dir, common.onnxruntime)
             .or_file(file.model_dir, file.onnxruntime),
         policy: Policy { score_floor, ..Policy::default() },
         listen,
+        listen_is_set: serve.listen.or(file.listen).is_some(),
+        server: file.server,
         state: serve.state.or(file.state),
         tree: file.tree,
         allowed_hosts: [serve.allowed_hosts, file.allowed_hosts].concat(),
         poll,
         files_first: file.agents.files_first,
         usage: file.usage,
+        cache: file.cache,
         log_questions: serve.log_questions.or(file.log_questions).unwrap_or_default(),
     })
 }

@@ -3,6 +3,7 @@
 pub(crate) mod cite;
 mod feedback;
 mod fs;
+mod guard;
 pub(crate) mod mcp;
 mod metrics;
 mod noted;
@@ -10,9 +11,11 @@ mod page;
 mod routes;
 pub(crate) mod search;
 mod shell;
+mod stream;
 
 pub use routes::openapi;
 
+use crate::access::Access;
 use crate::metrics::Stage;
 use crate::openapi::{ErrorReply, ErrorTold};
 use crate::reply::{Provenance, Reply};
@@ -24,9 +27,9 @@ use crate::usage;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, Query, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use axum::middleware::{self, Next};
+use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use runbook_shared::limits::BODY_BYTES_MAX;
 use schemars::JsonSchema;
@@ -40,12 +43,16 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// Questions that may wait for a core, for each core.
 const QUEUE_PER_CORE: usize = 64;
 
+/// The largest body of any route, in bytes.
+pub(crate) const BODY_BYTES_MOST: u64 = fs::WRITE_BODY_BYTES_MAX as u64;
+
 /// What the routes share.
 #[derive(Clone)]
 pub struct App {
     service: Arc<Service>,
     /// Names under which this server may be addressed, with port.
     hosts: Arc<[String]>,
+    access: Arc<Access>,
     /// One permit for each question that runs.
     running: Arc<Semaphore>,
     /// One permit for each question that runs or waits.
@@ -63,7 +70,8 @@ impl App {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             service,
-            hosts: hosts.into_iter().map(|h| h.to_ascii_lowercase()).collect(),
+            hosts: hosts.into(),
+            access: Arc::default(),
             running: Arc::new(Semaphore::new(cores)),
             admitted: Arc::new(Semaphore::new(cores * (QUEUE_PER_CORE + 1))),
             files_first: FilesFirst::default(),
@@ -77,6 +85,13 @@ impl App {
     pub fn with_agents(mut self, files_first: FilesFirst, usage: usage::Log) -> Self {
         self.files_first = files_first;
         self.usage = usage;
+        self
+    }
+
+    /// The same with a token or a limit.
+    #[must_use]
+    pub fn with_access(mut self, access: Access) -> Self {
+        self.access = Arc::new(access);
         self
     }
 
@@ -123,7 +138,7 @@ impl App {
                 )
             })
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-            .layer(middleware::from_fn_with_state(self.clone(), check_request))
+            .layer(middleware::from_fn_with_state(self.clone(), guard::check))
             .with_state(self)
     }
 }
@@ -135,6 +150,8 @@ pub(crate) struct ApiError {
     pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) hint: String,
+    /// Seconds after which the client may try again.
+    retry_after: u64,
 }
 
 /// The code of an error, on the response that tells it: for counting.
@@ -148,7 +165,12 @@ impl ApiError {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) -> Self {
-        Self { status, code, message: message.into(), hint: hint.into() }
+        Self { status, code, message: message.into(), hint: hint.into(), retry_after: 1 }
+    }
+
+    /// The same with another time after which the client may try again, in seconds.
+    fn after(self, seconds: u64) -> Self {
+        Self { retry_after: seconds, ..self }
     }
 }
 
@@ -163,7 +185,11 @@ impl IntoResponse for ApiError {
         let mut response = (self.status, axum::Json(body)).into_response();
         response.extensions_mut().insert(ErrorCode(self.code));
         if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            response.headers_mut().insert(header::RETRY_AFTER, self.retry_after.into());
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
         }
         response
     }
@@ -240,72 +266,6 @@ impl From<AskError> for ApiError {
     }
 }
 
-/// Host, Origin and Content-Type, before any route: a page of another site must not reach this
-/// server through a browser.
-async fn check_request(State(app): State<App>, request: Request, next: Next) -> Response {
-    let form = request.uri().path() == feedback::PATH;
-    let response = match checked(&app, request.method(), request.headers(), form) {
-        Ok(()) => next.run(request).await,
-        Err(e) => e.into_response(),
-    };
-    if let Some(ErrorCode(code)) = response.extensions().get() {
-        app.service.journal().metrics.rejected(code);
-    }
-    response
-}
-
-fn checked(app: &App, method: &Method, headers: &HeaderMap, form: bool) -> Result<(), ApiError> {
-    let hosts: Vec<_> = headers.get_all(header::HOST).iter().collect();
-    let [host] = hosts[..] else {
-        return Err(ApiError::new(
-            StatusCode::BAD_REQUEST,
-            "bad_host",
-            "a request names exactly one Host",
-            "send one Host header",
-        ));
-    };
-    let allowed = |host: &[u8]| {
-        std::str::from_utf8(host)
-            .is_ok_and(|h| app.hosts.iter().any(|a| *a == h.to_ascii_lowercase()))
-    };
-    if !allowed(host.as_bytes()) {
-        return Err(ApiError::new(
-            StatusCode::FORBIDDEN,
-            "host_not_allowed",
-            "this server is not called by that name",
-            "add the name to allowed_hosts (--allowed-host) when a proxy passes it on",
-        ));
-    }
-    for origin in headers.get_all(header::ORIGIN) {
-        let own = ["http://", "https://"]
-            .iter()
-            .any(|s| origin.as_bytes().strip_prefix(s.as_bytes()).is_some_and(allowed));
-        if !own {
-            return Err(ApiError::new(
-                StatusCode::FORBIDDEN,
-                "origin_not_allowed",
-                "another site may not use this server",
-                "open the server's own page",
-            ));
-        }
-    }
-    if method == Method::POST {
-        let kind = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
-        let kind = kind.split(';').next().unwrap_or("").trim();
-        // A form of the own page: the browser names the origin, which was checked above.
-        let own_form = form && feedback::is_form(headers) && headers.contains_key(header::ORIGIN);
-        if !own_form && !kind.eq_ignore_ascii_case("application/json") {
-            return Err(ApiError::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "not_json",
-                "a POST carries application/json",
-                "send Content-Type: application/json",
-            ));
-        }
-    }
-    Ok(())
-}
-
 /// A question.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -326,6 +286,9 @@ struct AskBody {
     /// Add `explain` to the reply.
     #[serde(default)]
     explain: Option<bool>,
+    /// Whether what is being done is told while it is, as server-sent events.
+    #[serde(default)]
+    stream: bool,
 }
 
 /// A question in a query string.
@@ -350,7 +313,7 @@ fn bad_request(code: &'static str, message: String) -> ApiError {
         StatusCode::BAD_REQUEST,
         code,
         message,
-        "the keys are question, k, scope, session, explain; in a query string q for question",
+        "the keys are question, k, scope, session, explain, stream; in a query string q for question, and no stream",
     )
 }
 
@@ -385,6 +348,9 @@ async fn ask_post(
         session: body.session,
         explain: body.explain.unwrap_or(false),
     };
+    if body.stream {
+        return stream::ask(app, request).await;
+    }
     ask(app, headers, request).await
 }
 
@@ -410,9 +376,12 @@ fn from_query(
 }
 
 async fn ask(app: App, headers: HeaderMap, request: AskRequest) -> Result<Response, ApiError> {
+    if stream::is_wanted(&headers) {
+        return stream::ask(app, request).await;
+    }
     let form = Form::of(&headers);
     let (started, question) = (Instant::now(), request.question.clone());
-    let reply = app.work(move |service| service.ask(&request)).await;
+    let reply = app.answer(request, |_| {}).await;
     app.note_ask(Via::Http, &question, started, &reply);
     let reply = reply?;
     Ok(form.response(&reply))

@@ -6,6 +6,7 @@ use crate::feedback::refused::Refused;
 use crate::feedback::reports::Reports;
 use crate::metrics::Metrics;
 use crate::reply::Reply;
+use runbook_shared::secrets;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -64,6 +65,8 @@ impl Journal {
     /// with.
     pub fn note(&self, asked: &str, completed: &str, scope: Option<&str>, reply: &Reply) {
         self.metrics.question(reply);
+        // What somebody pasted into a question is kept no more than what stands in a runbook.
+        let (asked, completed) = (&secrets::clean(asked), &secrets::clean(completed));
         self.log(asked, reply);
         self.recent.keep(Asked::new(asked, completed, scope, reply));
         if let Some(refusal) = reply.refusal.as_ref().filter(|r| !r.reason.is_request()) {

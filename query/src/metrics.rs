@@ -1,6 +1,7 @@
 //! What is counted: questions, the time of each stage, the state of every repository; in the text
 //! format of OpenMetrics, as Prometheus reads it.
 
+use crate::llm::breaker::State;
 use crate::reply::Reply;
 use crate::service::{Service, age};
 use crate::snapshot::RepoState;
@@ -63,6 +64,8 @@ pub struct Metrics {
     /// One count for each of [`BUCKETS`], and one for what is slower.
     buckets: [AtomicU64; BUCKETS.len() + 1],
     scrape: Mutex<()>,
+    /// Of the language model.
+    pub llm: crate::llm::counters::Counters,
 }
 
 /// Gauges of each repository, set when somebody scrapes.
@@ -74,6 +77,7 @@ struct Repos {
     run_outcome: Family<Labels, Gauge>,
     documents: Family<Labels, Gauge>,
     problem: Family<Labels, Gauge>,
+    pinned: Family<Labels, Gauge>,
 }
 
 fn latency() -> Histogram {
@@ -106,7 +110,10 @@ impl Default for Metrics {
         let version = Family::<Labels, Gauge>::default();
         version.get_or_create(&vec![("version", env!("CARGO_PKG_VERSION").to_owned())]).set(1);
         registry.register("build_info", "The program's version", version);
+        let llm = crate::llm::counters::Counters::default();
+        llm.register(&mut registry);
         Self {
+            llm,
             repos: Repos::register(&mut registry),
             registry,
             questions,
@@ -146,6 +153,7 @@ impl Repos {
         add("ingest_last_outcome", "1 for how the last ingest ended", &repos.run_outcome);
         add("documents", "Documents by state", &repos.documents);
         add("generation_problem", "1 when the newest generation is not served", &repos.problem);
+        add("generation_pinned", "1 when a generation is pinned", &repos.pinned);
         repos
     }
 
@@ -182,6 +190,7 @@ impl Repos {
             }
         }
         self.problem.get_or_create(&own).set(i64::from(state.problem.is_some()));
+        self.pinned.get_or_create(&own).set(i64::from(state.pin.is_some()));
     }
 
     fn clear(&self) {
@@ -191,6 +200,7 @@ impl Repos {
         self.run_outcome.clear();
         self.documents.clear();
         self.problem.clear();
+        self.pinned.clear();
     }
 }
 
@@ -248,6 +258,7 @@ impl Metrics {
             self.repos.set(state);
         }
         self.ready.set(i64::from(snapshot.is_ready()));
+        self.llm.breaker(service.llm().is_some_and(|l| l.client.state() == State::Open));
         let (reloads, uptime) = service.uptime();
         self.reloads.inc_by(reloads.saturating_sub(self.reloads.get()));
         self.uptime.set(uptime.cast_signed());

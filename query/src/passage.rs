@@ -5,11 +5,11 @@
 //! with the paragraph that leads to a code block, and with every warning of the section.
 
 use crate::caution::cautions;
-use runbook_shared::analyse::{TermKind, analyse};
+use runbook_shared::analyse::{TermKind, Wanted, analyse_for};
 use runbook_shared::chunk::{Chunk, Section};
 use runbook_shared::markdown::{Block, BlockKind, blocks};
 use runbook_shared::retrieval::arms::LookedUp;
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 use std::ops::Range;
 
 /// A section of at most this many characters is shown whole.
@@ -144,18 +144,11 @@ impl OwnText<'_> {
 
 /// Sum of the weights of the question's terms that stand in a text.
 fn weight(text: &str, terms: &[LookedUp]) -> f32 {
-    let mut present: FxHashMap<(TermKind, String), ()> = FxHashMap::default();
-    for term in analyse(text) {
-        present.insert((term.kind, term.stem), ());
-    }
-    terms
-        .iter()
-        .filter(|t| {
-            let stem = t.corrected.clone().unwrap_or_else(|| t.term.stem.clone());
-            present.contains_key(&(t.term.kind, stem))
-        })
-        .map(|t| t.idf)
-        .sum()
+    let wanted: Wanted = terms.iter().map(LookedUp::wanted).collect();
+    let present: FxHashSet<(TermKind, String)> =
+        analyse_for(text, &wanted).into_iter().map(|t| (t.kind, t.stem)).collect();
+    let stands = |t: &&LookedUp| present.contains(&(t.term.kind, t.wanted().to_owned()));
+    terms.iter().filter(stands).map(|t| t.idf).sum()
 }
 
 /// The heaviest run of blocks: the best block, then its neighbours while they fit; a code block

@@ -1,5 +1,6 @@
 //! What a question comes back with. The JSON keys are a contract; every one is always there.
 
+use runbook_shared::generation::pin::Pin;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -200,6 +201,8 @@ pub struct Provenance {
     pub age_s: Option<u64>,
     /// True when an arm could not be searched.
     pub degraded: bool,
+    /// Who keeps which generation from being replaced, since when and why; null when nobody does.
+    pub pinned: Option<Pin>,
 }
 
 /// A reply.
@@ -232,4 +235,7 @@ pub struct Reply {
     /// Signals, weights and verdict, when asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<serde_json::Value>,
+    /// What a language model did, where one was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub llm: Option<crate::llm::note::Note>,
 }

@@ -2,11 +2,14 @@
 
 mod asking;
 mod citing;
+mod modelled;
+pub mod vectors;
 
 use crate::citation;
 use crate::engine::{self, Ask, Policy, Verdict};
 use crate::evidence;
 use crate::journal::Journal;
+use crate::llm::Llm;
 use crate::metrics::Stage;
 use crate::reply::{Citation, Provenance, RefusalReason, Reply};
 use crate::session::Sessions;
@@ -14,6 +17,7 @@ use crate::snapshot::{self, Repo, RepoState, Snapshot};
 use crate::tree::router::{Options as TreeOptions, Tree, View};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use asking::Asking;
+pub use modelled::Draft;
 use runbook_shared::embed::{EmbedError, Embedder, ModelFiles, NO_EMBEDDER};
 use runbook_shared::generation::manifest::Manifest;
 use runbook_shared::lexical::LexicalError;
@@ -22,16 +26,14 @@ use runbook_shared::locate::{DEFAULT_MODEL, Places};
 use runbook_shared::retrieval::arms;
 use runbook_shared::retrieval::corpus::Corpus;
 use runbook_shared::retrieval::question::{Question, QuestionError};
-use rustc_hash::FxHashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+use vectors::Vectors;
 
 /// Texts of at most this many bytes are embedded as they are; of longer ones, their best terms.
 const EMBEDDED_BYTES_MAX: usize = 1200;
-/// Vectors of questions that are remembered.
-const VECTORS_KEPT: usize = 512;
 
 /// The longest name of a session.
 const SESSION_CHARS_MAX: usize = 128;
@@ -100,7 +102,7 @@ pub struct Service {
     options: Options,
     snapshot: ArcSwap<Snapshot>,
     embedder: ArcSwapOption<Box<dyn Embedder>>,
-    vectors: Mutex<FxHashMap<String, Arc<[f32]>>>,
+    vectors: Vectors,
     sessions: Sessions,
     evidence: Arc<evidence::Store>,
     journal: Journal,
@@ -109,6 +111,7 @@ pub struct Service {
     started: Instant,
     salt: String,
     tree: Arc<Tree>,
+    llm: Option<Arc<Llm>>,
 }
 
 impl Service {
@@ -124,6 +127,7 @@ impl Service {
                 problem: None,
                 refused_id: None,
                 last_run: None,
+                pin: None,
             })
             .collect();
         let salt = format!("{}-{}", jiff::Timestamp::now().as_nanosecond(), std::process::id());
@@ -133,7 +137,7 @@ impl Service {
             options,
             snapshot: ArcSwap::from_pointee(Snapshot { repos }),
             embedder: ArcSwapOption::empty(),
-            vectors: Mutex::default(),
+            vectors: Vectors::default(),
             sessions: Sessions::default(),
             evidence,
             journal: Journal::default(),
@@ -142,6 +146,7 @@ impl Service {
             started: Instant::now(),
             salt,
             tree: Arc::new(Tree::new(of_tree)),
+            llm: None,
         }
     }
 
@@ -149,6 +154,18 @@ impl Service {
     #[must_use]
     pub fn with_tree(self, tree: Arc<Tree>) -> Self {
         Self { tree, ..self }
+    }
+
+    /// The same with a language model behind the guard.
+    #[must_use]
+    pub fn with_llm(self, llm: Option<Arc<Llm>>) -> Self {
+        Self { llm, ..self }
+    }
+
+    /// The language model, where one is configured.
+    #[must_use]
+    pub fn llm(&self) -> Option<&Llm> {
+        self.llm.as_deref()
     }
 
     /// The tree.
@@ -170,6 +187,12 @@ impl Service {
     #[must_use]
     pub fn with_journal(self, journal: Journal) -> Self {
         Self { journal, ..self }
+    }
+
+    /// The same, with another memory of vectors.
+    #[must_use]
+    pub fn with_vectors(self, vectors: Vectors) -> Self {
+        Self { vectors, ..self }
     }
 
     /// What is kept of every question.
@@ -286,20 +309,34 @@ impl Service {
     /// # Errors
     /// When it cannot be asked, or nothing is open to be asked.
     pub fn ask(&self, request: &Request) -> Result<Reply, AskError> {
-        let reply = self.answer(request)?;
+        let reply = self.refine(self.draft(request)?, &|_| {});
+        self.noted(request, &reply);
+        Ok(reply)
+    }
+
+    /// Notes a reply in the journal.
+    pub fn noted(&self, request: &Request, reply: &Reply) {
         let asked = request.question.trim();
         let follows = reply.route.iter().any(|step| step == asking::FOLLOW_UP);
         let turn = follows.then(|| self.sessions.last(&reply.session, Instant::now())).flatten();
         let completed = turn.map_or_else(|| asked.to_owned(), |t| t.question);
-        self.journal.note(asked, &completed, request.scope.as_deref(), &reply);
-        Ok(reply)
+        self.journal.note(asked, &completed, request.scope.as_deref(), reply);
     }
 
-    /// Answers a question without a note of it: for looking once more at one that was asked.
+    /// Answers a question without a note of it, and without a language model: for looking once more at one
+    /// that was asked.
     ///
     /// # Errors
     /// As [`Service::ask`].
     pub fn answer(&self, request: &Request) -> Result<Reply, AskError> {
+        Ok(self.draft(request)?.reply)
+    }
+
+    /// The engine's reply, before a language model has seen it; [`Service::refine`] goes on with it.
+    ///
+    /// # Errors
+    /// As [`Service::ask`].
+    pub fn draft(&self, request: &Request) -> Result<Draft, AskError> {
         let started = Instant::now();
         let question = Question::parse(&request.question)?;
         let k = checked_k(request.k)?;
@@ -307,14 +344,14 @@ impl Service {
         let snapshot = self.snapshot();
         let corpora = self.corpora(&snapshot, request.scope.as_deref())?;
         let asking = Asking { service: self, corpora: &corpora, request, k };
-        let mut verdict = asking.verdict(&question, &session)?;
+        let (mut verdict, question) = asking.verdict(&question, &session)?;
         self.journal.metrics.stage(Stage::Answer, started.elapsed());
         note_missing(&mut verdict, &snapshot, request.scope.as_deref());
         let named: Vec<&Citation> = verdict.citations.iter().chain(&verdict.related).collect();
         let nearest = verdict.refusal.as_ref().map_or(&[][..], |r| &r.nearest);
         self.show(&session, &corpora, &named, nearest);
         let provenance = provenance(&snapshot, corpora.get(verdict.corpus), verdict.degraded);
-        Ok(Reply {
+        let reply = Reply {
             id: self.new_id("r"),
             answer: verdict.answer,
             band: verdict.band,
@@ -327,7 +364,9 @@ impl Service {
             session,
             took_ms: (started.elapsed().as_secs_f64() * 1e6).round() / 1e3,
             explain: verdict.explain,
-        })
+            llm: None,
+        };
+        Ok(Draft { reply, question, request: request.clone(), snapshot, corpora, k })
     }
 
     /// All candidates for a question, best first.
@@ -449,20 +488,15 @@ impl Service {
         let fits = |c: &&Arc<Corpus>| c.generation.manifest.embedder.as_ref() == Some(id);
         let corpus = corpora.iter().find(fits)?;
         let text = embedded_text(question, corpus);
-        let lock = || self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(vector) = lock().get(&text) {
-            return Some((Arc::clone(vector), id.model_sha256.clone()));
+        if let Some(vector) = self.vectors.get(id, &text) {
+            return Some((vector, id.model_sha256.clone()));
         }
         let started = Instant::now();
         match embedder.embed_question(&text) {
             Ok(vector) => {
                 self.journal.metrics.stage(Stage::Embed, started.elapsed());
                 let vector: Arc<[f32]> = vector.into();
-                let mut kept = lock();
-                if kept.len() >= VECTORS_KEPT {
-                    kept.clear();
-                }
-                kept.insert(text, Arc::clone(&vector));
+                self.vectors.put(id, &text, &vector);
                 Some((vector, id.model_sha256.clone()))
             }
             Err(e) => {
@@ -527,11 +561,8 @@ fn note_missing(verdict: &mut Verdict, snapshot: &Snapshot, scope: Option<&str>)
 fn provenance(snapshot: &Snapshot, corpus: Option<&Arc<Corpus>>, degraded: bool) -> Provenance {
     let Some(corpus) = corpus else { return Provenance { degraded, ..Provenance::default() } };
     let manifest = &corpus.generation.manifest;
-    let last_run = snapshot
-        .repos
-        .iter()
-        .find(|r| r.repo.name == corpus.repo)
-        .and_then(|r| r.last_run.as_ref());
+    let state = snapshot.repos.iter().find(|r| r.repo.name == corpus.repo);
+    let last_run = state.and_then(|r| r.last_run.as_ref());
     Provenance {
         generation: Some(corpus.generation.id.clone()),
         commit: manifest.commit.clone(),
@@ -541,6 +572,7 @@ fn provenance(snapshot: &Snapshot, corpus: Option<&Arc<Corpus>>, degraded: bool)
             .or_else(|| Some(manifest.indexed_at.clone())),
         age_s: age(manifest),
         degraded,
+        pinned: state.and_then(|r| r.pin.clone()),
     }
 }
 

@@ -90,6 +90,17 @@ impl Sessions {
         history.at = now;
     }
 
+    /// Replaces the last question of a conversation, where it is the same.
+    pub fn amend(&self, name: &str, turn: Turn, now: Instant) {
+        if let Some(history) = self.lock().get_mut(name)
+            && let Some(last) = history.turns.back_mut()
+            && last.question == turn.question
+        {
+            *last = turn;
+            history.at = now;
+        }
+    }
+
     /// How many conversations are remembered.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -1,10 +1,14 @@
 //! The shell: a virtual bash over the tree. No process is ever spawned, and nothing but the tree is there:
 //! no `/etc`, no environment of the program, no network.
 //!
-//! [`commands`] is the table of what there is, [`files`] the tree as a file system; [`grep`], [`rg`] and
-//! [`help`] are commands of ours, all others are bashkit's behind a check of their options.
+//! [`commands`] is the table of what there is, [`files`] the tree as a file system; [`grep`], [`rg`], [`ls`],
+//! [`tree`](mod@tree), [`wc`], [`diff`], [`stat`],
+//! [`file`](mod@file) and [`help`] are commands of ours, all others are bashkit's behind a check
+//! of their options.
 
 pub mod commands;
+pub mod diff;
+pub mod file;
 pub mod files;
 pub mod grep;
 pub mod help;
@@ -15,6 +19,7 @@ pub mod program;
 pub mod prompt;
 pub mod remote;
 pub mod rg;
+pub mod stat;
 pub mod tree;
 pub mod wc;
 
@@ -214,6 +219,9 @@ fn bash(view: &View, notes: &Arc<Notes>, cwd: &str) -> Bash {
         .after_tool(Box::new(move |event| refuse(&after, event)))
         .command_resolver(Arc::new(Missing { notes: Arc::clone(notes) }))
         .builtin("help", Box::new(help::Help))
+        .builtin("diff", Box::new(diff::Diff { view: view.clone(), notes: Arc::clone(notes) }))
+        .builtin("stat", Box::new(stat::Stat { view: view.clone(), notes: Arc::clone(notes) }))
+        .builtin("file", Box::new(file::File { view: view.clone(), notes: Arc::clone(notes) }))
         .builtin("ls", Box::new(ls::Ls { view: view.clone(), notes: Arc::clone(notes) }))
         .builtin("tree", Box::new(tree::Tree { view: view.clone(), notes: Arc::clone(notes) }))
         .builtin("wc", Box::new(wc::Wc { view: view.clone(), notes: Arc::clone(notes) }))

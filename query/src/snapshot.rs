@@ -1,5 +1,6 @@
 //! The live state: what is served now, swapped as a whole.
 
+use runbook_shared::generation::pin::Pin;
 use runbook_shared::generation::{self, Generation, OpenError};
 use runbook_shared::last_run::LastRun;
 use runbook_shared::retrieval::corpus::Corpus;
@@ -28,6 +29,8 @@ pub struct RepoState {
     pub refused_id: Option<String>,
     /// What the last ingest found.
     pub last_run: Option<LastRun>,
+    /// What keeps newer generations from being published.
+    pub pin: Option<Pin>,
 }
 
 /// All repositories as they are now.
@@ -58,14 +61,17 @@ impl Snapshot {
     }
 }
 
-/// Looks for a newer generation and a newer last-run.json. Nothing is returned when both are as they
-/// were; a generation that cannot be trusted leaves the open one in place.
+/// Looks for a newer generation, last-run.json and pin. Nothing is returned when all are as they were; a generation that cannot be trusted leaves the open one in place.
 #[must_use]
 pub fn refresh(state: &RepoState) -> Option<RepoState> {
     let mut next = state.clone();
     next.last_run = LastRun::read(&state.repo.data).unwrap_or_else(|e| {
         tracing::warn!("{e}");
         state.last_run.clone()
+    });
+    next.pin = Pin::read(&state.repo.data).unwrap_or_else(|e| {
+        tracing::warn!("{e}");
+        state.pin.clone()
     });
     let open_id = state.corpus.as_ref().map(|c| c.generation.id.as_str());
     match generation::current_id(&state.repo.data) {
@@ -78,6 +84,7 @@ pub fn refresh(state: &RepoState) -> Option<RepoState> {
         Err(e) => next.problem = Some(e.to_string()),
     }
     let changed = next.last_run != state.last_run
+        || next.pin != state.pin
         || next.problem != state.problem
         || next.corpus.as_ref().map(|c| &c.generation.id)
             != state.corpus.as_ref().map(|c| &c.generation.id);
@@ -99,9 +106,15 @@ fn open(repo: &Repo, id: &str, next: &mut RepoState) {
                 Some(_) => "the generation before it serves on",
                 None => "nothing serves until an ingest publishes another",
             };
-            tracing::error!("{e}; {then}");
-            next.problem = Some(e.to_string());
-            next.refused_id = Some(id.to_owned());
+            // What a file operation failed on (descriptors, permission, a disk that went away) may be
+            // well again at the next look; what is damaged stays so.
+            let is_damaged = !matches!(e, OpenError::File(_));
+            let message = e.to_string();
+            if is_damaged || next.problem.as_ref() != Some(&message) {
+                tracing::error!("{message}; {then}");
+            }
+            next.problem = Some(message);
+            next.refused_id = is_damaged.then(|| id.to_owned());
         }
     }
 }

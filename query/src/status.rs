@@ -6,6 +6,7 @@ use crate::snapshot::RepoState;
 use runbook_shared::embed::EmbedderId;
 use runbook_shared::generation::Generation;
 use runbook_shared::generation::manifest::{Counts, ExpectedRates, GraphReport};
+use runbook_shared::generation::pin::Pin;
 use runbook_shared::last_run::Outcome;
 use runbook_shared::retrieval::model;
 use runbook_shared::score::ScoreFloor;
@@ -28,8 +29,24 @@ pub struct Status {
     reloads: u64,
     /// The floors in force.
     gate: GateStatus,
+    /// The language model, where one is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    llm: Option<LlmStatus>,
     /// Every repository.
     repos: Vec<RepoStatus>,
+}
+
+/// The language model.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct LlmStatus {
+    /// What it is for: `judge`, `answer` or `agent`.
+    mode: &'static str,
+    /// Its name at its endpoint.
+    model: String,
+    /// Whether it is asked: `closed` yes, `open` not now, `half_open` once, to see.
+    breaker: &'static str,
+    /// How far its verdicts count, and what was measured of them.
+    trust: serde_json::Value,
 }
 
 /// The floors of the evidence gate.
@@ -72,6 +89,8 @@ struct RepoStatus {
     source_error: Option<String>,
     /// Why the newest generation is not the open one, or why there is none.
     problem: Option<String>,
+    /// Which generation is kept from being replaced, by whom and why; null when none is.
+    pinned: Option<Pin>,
     /// How the last ingest ended.
     last_run: Option<LastRunStatus>,
     /// The embedder of its vectors.
@@ -146,6 +165,12 @@ pub fn status(service: &Service) -> Status {
             fitted_on: model.fitted_on.clone(),
             embedder_sha256: model.embedder_sha256.clone(),
         },
+        llm: service.llm().map(|llm| LlmStatus {
+            mode: llm.settings.mode.name(),
+            model: llm.settings.model.clone(),
+            breaker: llm.client.state().name(),
+            trust: llm.trust.explain(llm.settings.trust),
+        }),
         repos,
     }
 }
@@ -169,6 +194,7 @@ fn repo(state: &RepoState, embedder: Option<&EmbedderId>, floor: Option<ScoreFlo
         stale: failed.is_some(),
         source_error: failed.and_then(|l| l.error.clone()),
         problem: state.problem.clone(),
+        pinned: state.pin.clone(),
         last_run: last.map(|l| LastRunStatus {
             outcome: l.outcome,
             finished_at: l.finished_at.clone(),

@@ -5,8 +5,38 @@ use crate::service::Service;
 use listenfd::ListenFd;
 use sd_notify::NotifyState;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// True when the service manager hands a listener over.
+#[must_use]
+pub fn hands_over() -> bool {
+    std::env::var_os("LISTEN_FDS").is_some()
+}
+
+/// A listener on a Unix socket that this user and the group of its directory may connect to; what a
+/// server that is gone has left there is replaced.
+///
+/// # Errors
+/// When there is something else, or a server that answers.
+pub fn unix_listener(path: &Path) -> Result<UnixListener, String> {
+    let failed = |e: std::io::Error| format!("cannot listen on `{}`: {e}", path.display());
+    if let Ok(found) = std::fs::symlink_metadata(path) {
+        let in_use = !found.file_type().is_socket() || UnixStream::connect(path).is_ok();
+        if in_use {
+            return Err(failed(std::io::ErrorKind::AddrInUse.into()));
+        }
+        std::fs::remove_file(path).map_err(failed)?;
+    }
+    let listener = UnixListener::bind(path).map_err(failed)?;
+    let mode = std::fs::Permissions::from_mode(0o660);
+    std::fs::set_permissions(path, mode).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
 
 /// The listener that the service manager hands over, or a new one at an address.
 ///

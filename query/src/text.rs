@@ -1,5 +1,6 @@
 //! The reply for a terminal: 80 columns, code as it is, sources numbered, no colour.
 
+use crate::llm::note::{Note, Outcome};
 use crate::passage::command;
 use crate::reply::{Band, Citation, Reply};
 use std::fmt::Write as _;
@@ -68,7 +69,8 @@ fn answer(reply: &Reply, out: &mut String) {
                     ""
                 }
             );
-            wrap_line(line, &hang, out);
+            let escape = if imitates(trimmed) { "\\" } else { "" };
+            wrap_line(&format!("{indent}{escape}{trimmed}"), &hang, out);
         } else {
             let _ = writeln!(out, "{line}");
         }
@@ -83,6 +85,18 @@ fn answer(reply: &Reply, out: &mut String) {
             source(n, citation, out);
         }
     }
+}
+
+/// Whether a line of a passage looks like one of ours: it is shown with a backslash before it.
+fn imitates(line: &str) -> bool {
+    let numbered = line.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let numbered = numbered.is_some_and(|(n, after)| {
+        n.bytes().all(|b| b.is_ascii_digit()) && !n.is_empty() && after.starts_with(' ')
+    });
+    let marks = ["sources:", "see also:", "nearest sections:"];
+    numbered
+        || marks.contains(&line.trim_end())
+        || (line.starts_with("confidence ") && line.contains(", indexed "))
 }
 
 fn source(n: usize, citation: &Citation, out: &mut String) {
@@ -115,8 +129,19 @@ fn footer(reply: &Reply) -> String {
     if let Some(checked) = &p.source_checked_at {
         let _ = write!(text, ", source checked {checked}");
     }
-    if p.degraded {
+    let by_model = reply.llm.as_ref().filter(|n| n.outcome == Outcome::Degraded);
+    if let Some(note) = by_model {
+        let _ = write!(text, "; degraded: {}", note.message);
+    } else if p.degraded {
         text.push_str("; degraded: only words were searched, not their meaning");
+    }
+    let changed =
+        |n: &&Note| matches!(n.outcome, Outcome::Phrased | Outcome::Lifted | Outcome::Withdrawn);
+    if let Some(note) = reply.llm.as_ref().filter(changed) {
+        let _ = write!(text, "; {}", note.message);
+    }
+    if let Some(pin) = &p.pinned {
+        let _ = write!(text, "\npinned {}; newer runbooks are not shown", pin.story());
     }
     text
 }

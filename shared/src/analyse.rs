@@ -7,6 +7,7 @@
 //! digits and words that hold digits never are. Letters are lower-cased and lose their accents.
 
 use crate::stem::stem;
+use rustc_hash::FxHashSet;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
@@ -40,17 +41,69 @@ const TERM_BYTES_MAX: usize = 80;
 /// The terms of a text, in order.
 #[must_use]
 pub fn analyse(text: &str) -> Vec<Term> {
-    let mut terms = Vec::with_capacity(text.len() / 5);
-    let mut position = 0;
-    for atom in text.split(is_separator) {
-        let atom = trim(atom);
-        if atom.is_empty() {
-            continue;
+    let mut terms = Terms { found: Vec::with_capacity(text.len() / 5), wanted: None };
+    terms.read(text);
+    terms.found
+}
+
+/// Those of the terms of a text that are wanted, as [`analyse`] gives them. Most words of a text are
+/// told apart by their first two letters, so this takes a small part of the time.
+#[must_use]
+pub fn analyse_for(text: &str, wanted: &Wanted<'_>) -> Vec<Term> {
+    let mut terms = Terms { found: Vec::new(), wanted: Some(wanted) };
+    terms.read(text);
+    terms.found
+}
+
+/// Stems that are looked for in a text.
+pub struct Wanted<'a> {
+    stems: FxHashSet<&'a str>,
+    /// A bit for each beginning that one of them has, by [`beginning`].
+    beginnings: [u64; BEGINNINGS / 64],
+}
+
+/// How many beginnings are told apart.
+const BEGINNINGS: usize = 1024;
+
+/// A number for the first two bytes of a term. A stem begins as its word does.
+fn beginning(first: u8, second: u8) -> usize {
+    (usize::from(first) * 37 + usize::from(second)) % BEGINNINGS
+}
+
+impl<'a> FromIterator<&'a str> for Wanted<'a> {
+    fn from_iter<I: IntoIterator<Item = &'a str>>(stems: I) -> Self {
+        let mut wanted = Self { stems: FxHashSet::default(), beginnings: [0; BEGINNINGS / 64] };
+        for stem in stems {
+            let bytes = stem.as_bytes();
+            let at = |n: usize| bytes.get(n).copied().unwrap_or(0);
+            let bit = beginning(at(0), at(1));
+            wanted.beginnings[bit / 64] |= 1 << (bit % 64);
+            wanted.stems.insert(stem);
         }
-        atom_terms(atom, position, &mut terms);
-        position += 1;
+        wanted
     }
-    terms
+}
+
+impl Wanted<'_> {
+    /// False only where no wanted stem can come of this piece of text.
+    fn may_be(&self, piece: &str) -> bool {
+        let bytes = piece.as_bytes();
+        let at = |n: usize| bytes.get(n).copied().unwrap_or(0).to_ascii_lowercase();
+        let (first, second) = (at(0), at(1));
+        // What folds to other bytes, or to none, is looked at as a whole.
+        if !first.is_ascii() || !second.is_ascii() || first == b'\'' || second == b'\'' {
+            return true;
+        }
+        let bit = beginning(first, second);
+        self.beginnings[bit / 64] & (1 << (bit % 64)) != 0
+    }
+}
+
+/// Terms as they are found.
+struct Terms<'a> {
+    found: Vec<Term>,
+    /// None: all are kept.
+    wanted: Option<&'a Wanted<'a>>,
 }
 
 fn is_separator(c: char) -> bool {
@@ -109,42 +162,79 @@ fn trim(atom: &str) -> &str {
     &atom[start - keep..]
 }
 
-fn atom_terms(atom: &str, position: u32, terms: &mut Vec<Term>) {
-    let atom = strip_possessive(atom);
-    if atom.chars().all(|c| c.is_alphabetic() || matches!(c, '\'' | '’')) && !has_inner_case(atom)
-    {
-        push_word(atom, position, false, terms);
-        return;
+impl Terms<'_> {
+    fn read(&mut self, text: &str) {
+        let mut position = 0;
+        for atom in text.split(is_separator) {
+            let atom = trim(atom);
+            if atom.is_empty() {
+                continue;
+            }
+            self.atom(atom, position);
+            position += 1;
+        }
     }
-    let first = terms.len();
-    push_whole(atom, position, terms);
-    let pieces = atom.split(['/', ':', '=', '@', '#', '?', '&', '%', '$', '~']);
-    for piece in pieces {
-        let piece = piece.trim_matches(|c: char| !c.is_alphanumeric() && c != '_' && c != '+');
-        if piece.is_empty() {
-            continue;
+
+    fn atom(&mut self, atom: &str, position: u32) {
+        let atom = strip_possessive(atom);
+        if atom.chars().all(|c| c.is_alphabetic() || matches!(c, '\'' | '’'))
+            && !has_inner_case(atom)
+        {
+            self.push_word(atom, position, false);
+            return;
         }
-        if piece.chars().all(char::is_alphabetic) && !has_inner_case(piece) {
-            push_word(piece, position, true, terms);
-            continue;
-        }
-        push_whole(piece, position, terms);
-        let bare = piece.strip_prefix(['v', 'V']).unwrap_or(piece);
-        if is_numeric(bare) {
-            push_whole(bare, position, terms);
-            continue;
-        }
-        if piece.chars().all(char::is_alphabetic) {
-            // `PostgreSQL` is also the word `postgresql`.
-            push_word(piece, position, false, terms);
-        }
-        for word in piece.split(|c: char| !c.is_alphanumeric()) {
-            for part in camel_parts(word) {
-                push_word(part, position, true, terms);
+        let first = self.found.len();
+        self.push_whole(atom, position);
+        let pieces = atom.split(['/', ':', '=', '@', '#', '?', '&', '%', '$', '~']);
+        for piece in pieces {
+            let piece = piece.trim_matches(|c: char| !c.is_alphanumeric() && c != '_' && c != '+');
+            if piece.is_empty() {
+                continue;
+            }
+            if piece.chars().all(char::is_alphabetic) && !has_inner_case(piece) {
+                self.push_word(piece, position, true);
+                continue;
+            }
+            self.push_whole(piece, position);
+            let bare = piece.strip_prefix(['v', 'V']).unwrap_or(piece);
+            if is_numeric(bare) {
+                self.push_whole(bare, position);
+                continue;
+            }
+            if piece.chars().all(char::is_alphabetic) {
+                // `PostgreSQL` is also the word `postgresql`.
+                self.push_word(piece, position, false);
+            }
+            for word in piece.split(|c: char| !c.is_alphanumeric()) {
+                for part in camel_parts(word) {
+                    self.push_word(part, position, true);
+                }
             }
         }
+        dedup_from(&mut self.found, first);
     }
-    dedup_from(terms, first);
+
+    fn push_word(&mut self, word: &str, position: u32, within: bool) {
+        self.push(word, TermKind::Word, position, within);
+    }
+
+    fn push_whole(&mut self, text: &str, position: u32) {
+        self.push(text, TermKind::Whole, position, false);
+    }
+
+    fn push(&mut self, text: &str, kind: TermKind, position: u32, within: bool) {
+        if self.wanted.is_some_and(|w| !w.may_be(text)) {
+            return;
+        }
+        let surface = fold(text);
+        if surface.is_empty() || surface.len() > TERM_BYTES_MAX {
+            return;
+        }
+        let stem = if kind == TermKind::Word { stem(&surface) } else { surface.clone() };
+        if self.wanted.is_none_or(|w| w.stems.contains(stem.as_str())) {
+            self.found.push(Term { surface, stem, kind, position, within });
+        }
+    }
 }
 
 /// `night's` is `night`; other apostrophes vanish with the word joined.
@@ -159,7 +249,7 @@ fn is_numeric(piece: &str) -> bool {
 
 /// An upper-case letter after a lower-case one, or an upper-case run before a lower-case one.
 fn has_inner_case(word: &str) -> bool {
-    camel_parts(word).nth(1).is_some()
+    word.bytes().any(|b| !b.is_ascii_lowercase()) && camel_parts(word).nth(1).is_some()
 }
 
 /// The words of `CrashLoopBackOff`, `HTTPSConnection`, `iPhone15`.
@@ -193,29 +283,6 @@ fn camel_parts(word: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn push_word(word: &str, position: u32, within: bool, terms: &mut Vec<Term>) {
-    let surface = fold(word);
-    if surface.is_empty() || surface.len() > TERM_BYTES_MAX {
-        return;
-    }
-    let stem = stem(&surface);
-    terms.push(Term { surface, stem, kind: TermKind::Word, position, within });
-}
-
-fn push_whole(text: &str, position: u32, terms: &mut Vec<Term>) {
-    let surface = fold(text);
-    if surface.is_empty() || surface.len() > TERM_BYTES_MAX {
-        return;
-    }
-    terms.push(Term {
-        stem: surface.clone(),
-        surface,
-        kind: TermKind::Whole,
-        position,
-        within: false,
-    });
-}
-
 /// Lower case, compatibility forms resolved, accents and apostrophes removed.
 fn fold(text: &str) -> String {
     if text.is_ascii() {
@@ -229,7 +296,18 @@ fn fold(text: &str) -> String {
         .collect()
 }
 
+/// Removes repeats of a word or a whole from `first` on; the first of each stays.
 fn dedup_from(terms: &mut Vec<Term>, first: usize) {
+    // An atom may be a megabyte of base64: comparing all with all is for the few of ordinary ones.
+    if terms.len() - first > 16 {
+        let mut seen = FxHashSet::default();
+        for term in terms.split_off(first) {
+            if seen.insert((term.kind, term.surface.clone())) {
+                terms.push(term);
+            }
+        }
+        return;
+    }
     let mut at = first;
     while at < terms.len() {
         let repeats = terms[first..at]
@@ -308,6 +386,21 @@ mod tests {
             terms("the café: PostgreSQL's log.", TermKind::Word),
             ["the", "cafe", "postgresql", "postgre", "sql", "log"]
         );
+    }
+
+    #[test]
+    fn what_is_wanted_is_found_as_among_all() {
+        let text = "Don't restart O'Brien's `node_exporter` --dry-run=client at 10.0.0.7:8080, \
+                    restarting CAFÉ PostgreSQL's flies' ties; the café uses v1.27.3 — 'quoted' it";
+        let all = analyse(text);
+        for one in &all {
+            let wanted: Wanted = [one.stem.as_str(), "absent"].into_iter().collect();
+            let expected: Vec<&Term> = all.iter().filter(|t| t.stem == one.stem).collect();
+            assert_eq!(analyse_for(text, &wanted).iter().collect::<Vec<_>>(), expected);
+        }
+        let wanted: Wanted = all.iter().map(|t| t.stem.as_str()).collect();
+        assert_eq!(analyse_for(text, &wanted), all);
+        assert!(analyse_for(text, &Wanted::from_iter([])).is_empty());
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! A generation: one immutable snapshot of text and indexes, verified before it is used.
 //!
-//! docs/index-format.md describes the files. [`publish`] writes them, [`manifest`] names them.
+//! docs/index-format.md describes the files. [`publish`] writes them, [`manifest`] names them, [`pin`]
+//! keeps one of them current.
 
 pub mod manifest;
+pub mod pin;
 pub mod publish;
 
 use crate::chunk::{Chunk, DocumentRecord, Section};
@@ -237,12 +239,20 @@ impl Generation {
             documents.iter().map(|d| d.path.clone()).zip(0..).collect();
         check_chunks(&chunks, &by_path).map_err(&corrupt)?;
         let sections = number_sections(&chunks);
-        let lexical = LexicalIndex::open(&dir.join("lexical"))
-            .map_err(|e: LexicalError| corrupt(e.to_string()))?;
+        let lexical_dir = dir.join("lexical");
+        let lexical =
+            LexicalIndex::open(&lexical_dir).map_err(|e: LexicalError| match e.as_io() {
+                Some(_) => failed_to_open(&lexical_dir, &e),
+                None => corrupt(e.to_string()),
+            })?;
         let vectors = match &manifest.embedder {
             Some(_) => Some(
-                VectorIndex::open(&dir.join("vectors"), manifest.vectors_use_graph())
-                    .map_err(|e: VectorError| corrupt(e.to_string()))?,
+                VectorIndex::open(&dir.join("vectors"), manifest.vectors_use_graph()).map_err(
+                    |e: VectorError| match e {
+                        VectorError::File(e) => e.into(),
+                        VectorError::Format { .. } => corrupt(e.to_string()),
+                    },
+                )?,
             ),
             None => None,
         };
@@ -325,6 +335,12 @@ impl Generation {
         }
         first(&format!("{prefix}/"))..first(&format!("{prefix}0")) // `0` follows `/` in ASCII.
     }
+}
+
+/// For want of descriptors, say: it says nothing of the files.
+fn failed_to_open(path: &Path, error: &LexicalError) -> OpenError {
+    let source = std::io::Error::other(error.to_string());
+    PathError { action: "open", path: path.to_owned(), source }.into()
 }
 
 fn check_chunks(chunks: &[Chunk], by_path: &FxHashMap<String, u32>) -> Result<(), String> {

@@ -19,6 +19,8 @@ pub enum Outcome {
     Published,
     /// Nothing had changed.
     UpToDate,
+    /// The source was checked, and nothing was built: a generation is pinned.
+    Pinned,
     /// Another run was at work, and this one left.
     Busy,
     /// The run failed; the previous generation is untouched.

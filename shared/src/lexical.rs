@@ -79,6 +79,23 @@ pub struct LexicalError {
     source: tantivy::TantivyError,
 }
 
+impl LexicalError {
+    /// What a file operation failed on, where it was one: the files may be as they should be.
+    #[must_use]
+    pub fn as_io(&self) -> Option<std::io::ErrorKind> {
+        use tantivy::TantivyError as T;
+        use tantivy::directory::error::{OpenDirectoryError, OpenReadError};
+        match &self.source {
+            T::IoError(e)
+            | T::OpenReadError(OpenReadError::IoError { io_error: e, .. })
+            | T::OpenDirectoryError(OpenDirectoryError::IoError { io_error: e, .. }) => {
+                Some(e.kind())
+            }
+            _ => None,
+        }
+    }
+}
+
 fn at(path: &Path) -> impl FnOnce(tantivy::TantivyError) -> LexicalError + '_ {
     move |source| LexicalError { path: path.to_owned(), source }
 }

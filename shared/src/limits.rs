@@ -12,6 +12,9 @@ pub const SPAN_TOKENS_MAX: usize = 40;
 pub const SPECIAL_TOKENS: usize = 2;
 /// The largest document that is indexed, in bytes (8 MiB).
 pub const DOCUMENT_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// The longest heading or title, in bytes; the rest of a longer one is cut off. Each section holds all the
+/// headings above it, so that a heading of a megabyte would be there thousands of times.
+pub const HEADING_BYTES_MAX: usize = 1024;
 /// The longest document path, in bytes (as Linux's `PATH_MAX`, less the terminator).
 pub const DOC_PATH_BYTES_MAX: usize = 4095;
 /// The longest component of a document path, in bytes (as Linux's `NAME_MAX`).

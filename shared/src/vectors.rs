@@ -13,6 +13,7 @@ mod rows;
 mod scan;
 
 use crate::error::PathError;
+use crate::failpoint::reach;
 use crate::score::CosineScore;
 use graph::Graph;
 use hnsw_rs::prelude::Distance;
@@ -118,11 +119,13 @@ pub fn write(
         count,
         &[bytemuck::cast_slice(&scales), bytemuck::cast_slice(&quantised)],
     )?;
+    reach("vectors.rows");
     let extended = before
         .filter(|_| count > 0)
         .and_then(|before| Graph::extend(before, dim as usize, &quantised));
     let graph = extended.unwrap_or_else(|| Graph::build(dim as usize, &quantised));
     graph.dump(dir, dim)?;
+    reach("vectors.graph");
     let mut index = VectorIndex::open(dir, false)?;
     index.graph = Some(graph);
     Ok(index)

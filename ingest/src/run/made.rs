@@ -15,6 +15,7 @@ use crate::source::State;
 use crate::vector_cache::VectorCache;
 use runbook_shared::chunk::Chunk;
 use runbook_shared::embed::{Embedder, EmbedderId};
+use runbook_shared::failpoint::reach;
 use runbook_shared::generation::manifest::{
     CONTENT_VERSION, Counts, FORMAT_VERSION, Forge, Manifest,
 };
@@ -62,6 +63,7 @@ impl Made<'_> {
         clock: &mut Clock<'_>,
     ) -> Result<(), IngestError> {
         let mut documents = self.documents(reader, before, clock.report)?;
+        reach("read.done");
         clock.stage("parse");
         // For a first generation nothing is begun with a model that cannot be used.
         let loading = if before.is_some() { loading } else { Loading::Ready(loading.wait()?) };
@@ -73,9 +75,11 @@ impl Made<'_> {
             .flat_map(|d: &mut Document| std::mem::take(&mut d.chunks))
             .collect();
         clock.report.chunks = chunks.len() as u64;
+        reach("text.written");
         clock.stage("text");
         let probes = probe::probes(&chunks);
         let vectors = self.indexes(&draft, &chunks, &probes, before, loading, clock)?;
+        reach("indexes.written");
         let at = jiff::Timestamp::now();
         let mut manifest = self.manifest(clock.report, vectors.as_ref(), at);
         // Opened as readers do, so that a draft that cannot be served is never sealed.
@@ -86,16 +90,22 @@ impl Made<'_> {
             manifest.calibration = Some(probe::measure(corpus, &probes, asked)?);
         }
         self.warn_of_the_floor(&manifest, clock.report);
+        reach("draft.probed");
         clock.stage("probes");
-        let report = serde_json::json!({ "problems": clock.report.problems, "warnings": clock.report.warnings });
+        let report = serde_json::json!({
+            "problems": clock.report.problems, "warnings": clock.report.warnings, "secrets": clock.report.secrets,
+        });
         draft.write(Path::new("report.json"), &serde_json::to_vec(&report).unwrap_or_default())?;
+        reach("report.written");
         manifest.files = draft.files()?;
+        reach("draft.hashed");
         let sealed = draft.seal(&manifest, at)?;
         clock.stage("seal");
         if let Err(e) = sealed.verify() {
             sealed.discard()?;
             return Err(IngestError::Verify(e));
         }
+        reach("sealed.verified");
         clock.stage("verify");
         sealed.publish()?;
         clock.stage("publish");
@@ -119,7 +129,14 @@ impl Made<'_> {
         let kind = self.forge.as_ref().map(|f| f.kind);
         let known = before.map(Before::documents).unwrap_or_default();
         let candidates = reader.list(&self.config.selection, report)?;
-        let documents = reader.documents(&candidates, kind, &self.counter, known, report);
+        let documents =
+            reader.documents(&candidates, kind, &self.counter, &self.config.secrets, known, report);
+        if !report.secrets.is_empty() {
+            tracing::warn!("{} secrets are redacted; the report lists them", report.secrets.len());
+            if self.config.fail_on_secret {
+                return Err(IngestError::Secrets(report.secrets.clone()));
+            }
+        }
         // A mistyped option or a lost mount looks just like this. A whole commit without a document is
         // what its author wanted.
         let doubtful = self.config.selection.is_narrowed() || self.state.commit.is_none();
@@ -181,6 +198,7 @@ impl Made<'_> {
         let Some(embedder) = loading.wait()? else { return Ok(None) };
         clock.stage("model");
         let mut cache = VectorCache::open(&self.config.data, embedder.id())?;
+        reach("cache.opened");
         let before = before.and_then(Before::vectors);
         let to = VectorsOf { windows: &windows, before: before.as_deref() };
         let written = assemble::write_vectors(draft, &to, &mut cache, &*embedder, self.progress)?;
@@ -226,6 +244,7 @@ impl Made<'_> {
                 sections: report.sections,
                 chunks: report.chunks,
                 windows: report.windows,
+                secrets: report.secrets.len() as u64,
             },
             graph: vectors.map(|v| v.written.graph),
             calibration: None,

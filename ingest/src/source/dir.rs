@@ -4,10 +4,10 @@ use super::{Candidate, CandidateKind, SourceError, may_hide, printable, sort, ta
 use crate::select::{Selection, SkipReason};
 use runbook_shared::error::{IoContext, PathError};
 use runbook_shared::limits::DOCUMENT_BYTES_MAX;
+use rustix::fs::{Mode, OFlags, openat};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use walkdir::WalkDir;
 
@@ -56,20 +56,15 @@ pub fn list(root: &Path, selection: &Selection) -> Result<Listing, SourceError> 
     Ok((candidates, failed))
 }
 
-/// Reads one file, without following a link, or waiting for a pipe, that took its place since it was
-/// listed.
+/// Reads one file, without following a link, or waiting for a pipe, that took its place, or that of a
+/// directory above it, since it was listed.
 ///
 /// # Errors
 /// A reason to skip it, or what failed.
 pub fn read(root: &Path, path: &[u8]) -> Result<Result<Vec<u8>, SkipReason>, PathError> {
     let full = root.join(std::ffi::OsString::from_vec(path.to_vec()));
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let flags = i32::try_from(flags.bits()).unwrap_or(0);
-    let file = File::options().read(true).custom_flags(flags).open(&full).at("open", &full)?;
+    let file = open(root, path).map_err(std::io::Error::from).at("open", &full)?;
     if !file.metadata().at("read", &full)?.is_file() {
-        return Ok(Err(SkipReason::NotAFile));
-    }
-    if !file.metadata().at("examine", &full)?.is_file() {
         return Ok(Err(SkipReason::NotAFile));
     }
     let mut bytes = Vec::new();
@@ -78,4 +73,17 @@ pub fn read(root: &Path, path: &[u8]) -> Result<Result<Vec<u8>, SkipReason>, Pat
         return Ok(Err(SkipReason::TooLarge));
     }
     Ok(Ok(bytes))
+}
+
+/// Opens a file step by step from `root`: no step follows a link.
+fn open(root: &Path, path: &[u8]) -> rustix::io::Result<File> {
+    let down = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut at = rustix::fs::open(root, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut parts: Vec<&[u8]> = path.split(|b| *b == b'/').collect();
+    let name = parts.pop().unwrap_or_default();
+    for part in parts {
+        at = openat(&at, part, down, Mode::empty())?;
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(openat(&at, name, flags, Mode::empty())?.into())
 }

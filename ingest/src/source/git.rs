@@ -173,6 +173,18 @@ pub(super) fn check_complete(
     })
 }
 
+/// True when a tree holds an entry at this path, or a link on the way to it.
+#[must_use]
+pub fn exists(repository: &Repository, commit: Oid, path: &str) -> bool {
+    let Ok(tree) = repository.find_commit(commit).and_then(|c| c.tree()) else { return false };
+    let path = Path::new(path);
+    let is_link =
+        |p: &Path| tree.get_path(p).is_ok_and(|entry| entry.filemode() & 0o170_000 == MODE_LINK);
+    path.as_os_str().is_empty()
+        || tree.get_path(path).is_ok()
+        || path.ancestors().skip(1).filter(|p| !p.as_os_str().is_empty()).any(is_link)
+}
+
 /// Reads one blob.
 ///
 /// # Errors

@@ -308,6 +308,21 @@ pub fn check(named: Option<&Path>, at: &HostPort, key: &[u8]) -> Result<(), Host
     Err(HostKeyError::OtherKind { host, kind, known, file })
 }
 
+/// The kinds of keys that the files have for a host, and the files that were looked into, as text.
+///
+/// # Errors
+/// When a named file cannot be read.
+pub fn known_kinds(
+    named: Option<&Path>,
+    at: &HostPort,
+) -> Result<(Vec<String>, String), HostKeyError> {
+    let (parser, read) = (Parser::new()?, read(named)?);
+    let (_, found) = find(&parser, &read, at)?;
+    let known: BTreeSet<&str> = found.iter().flat_map(|f| kinds(&f.entries)).collect();
+    let files: Vec<String> = files(named).iter().map(|f| format!("`{}`", f.display())).collect();
+    Ok((known.into_iter().map(str::to_owned).collect(), files.join(", ")))
+}
+
 /// The kinds of keys that lines have.
 fn kinds<'t>(entries: &[Entry<'t>]) -> BTreeSet<&'t str> {
     entries.iter().map(|e| e.kind).collect()

@@ -5,7 +5,7 @@
 
 mod connection;
 
-use super::known_hosts::Negotiation;
+use super::known_hosts::{HostPort, Negotiation};
 use super::{
     GitAccess, SourceError, State, git, packs, printable, quiet_panics, without_credentials,
 };
@@ -13,6 +13,7 @@ use crate::select::Selection;
 use connection::{Trouble, proxy, set_timeout};
 use git2::{AutotagOption, Direction, ErrorClass, FetchOptions, Oid, RemoteHead, Repository};
 use runbook_shared::error::{IoContext, PathError};
+use runbook_shared::failpoint::reach;
 use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,6 +54,18 @@ impl<'a> Mirror<'a> {
     #[must_use]
     pub fn new(url: &'a str, access: &'a GitAccess, data: &Path) -> Self {
         Self { url, access, dir: data.join("source").join("mirror.git") }
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The server of an ssh URL; none for other URLs.
+    #[must_use]
+    pub fn ssh_server(url: &str) -> Option<HostPort> {
+        connection::ssh_server(url)
     }
 
     /// Asks the remote for the newest commit of the branch, without fetching it.
@@ -194,9 +207,12 @@ impl<'a> Mirror<'a> {
         let fresh = Mirror { url: self.url, access: self.access, dir: self.beside(FRESH) };
         let (repository, commit) = fresh.fetch_into(branch, progress, None)?;
         drop(repository);
+        reach("fetch.renewed");
         let old = self.beside(OLD);
         fs::rename(&self.dir, &old).at("rename", &self.dir)?;
+        reach("fetch.moved_away");
         fs::rename(&fresh.dir, &self.dir).at("rename", &fresh.dir)?;
+        reach("fetch.moved_in");
         fs::remove_dir_all(&old).at("remove", &old)?;
         Ok((git::open(&self.dir)?, commit))
     }
@@ -216,12 +232,15 @@ impl<'a> Mirror<'a> {
         let broken = |e: &git2::Error| self.broken(e);
         let before = repository.refname_to_id(LOCAL_REF).ok();
         let wanted = branch.map_or_else(|| HEAD.to_owned(), |b| format!("{BRANCHES}{b}"));
+        reach("fetch.opened");
         let after = self.download(&repository, &wanted, progress, check.is_none())?;
+        reach("fetch.downloaded");
         repository.find_commit(after).and_then(|c| c.tree()).map_err(|e| broken(&e))?;
         if let Some(selection) = check {
             git::check_complete(&repository, after, selection)?;
         }
         repository.reference(LOCAL_REF, after, true, "fetch").map_err(|e| broken(&e))?;
+        reach("fetch.named");
         if let Some(before) = before.filter(|b| *b != after) {
             // When the old commit is no ancestor of the new one, history was rewritten.
             if !repository.graph_descendant_of(after, before).unwrap_or(false) {

@@ -7,6 +7,7 @@
 
 use git2::{Oid, Repository};
 use runbook_shared::error::{IoContext, PathError};
+use runbook_shared::failpoint::reach;
 use runbook_shared::generation::publish::sync_dir;
 use std::cmp::Reverse;
 use std::fs::{self, File};
@@ -100,11 +101,13 @@ pub(super) fn merge(repository: &Repository) -> Result<bool, PackError> {
         File::open(&path).and_then(|f| f.sync_all()).at("sync", &path)?;
     }
     sync_dir(&dir)?;
+    reach("fetch.merged");
     for pack in packs[1..].iter().filter(|pack| pack.stem != merged) {
         // The index goes first: a pack without one is not looked at.
         for extension in ["idx", "pack"] {
             let path = pack.file(extension);
             fs::remove_file(&path).at("remove", &path)?;
+            reach("fetch.pack_removed");
         }
     }
     Ok(true)

@@ -1,5 +1,6 @@
 //! Git sources: real remotes over file, git and ssh, hostile trees and hostile servers.
 
+mod bounds;
 mod daemon;
 mod directory;
 mod file;

@@ -2,6 +2,9 @@
 #![expect(clippy::print_stderr, reason = "tests")]
 
 mod chunking;
+mod crash;
+mod faults;
+mod fuzz;
 mod git;
 mod runs;
 mod support;

@@ -3,8 +3,12 @@
 
 mod commands;
 mod disk;
+mod doctor;
 mod embedder;
+mod lint;
 mod overlap;
+mod pinned;
+mod secrets;
 mod settings;
 mod states;
 

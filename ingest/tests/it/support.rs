@@ -1,9 +1,11 @@
 //! A world of its own for each test: home, data directory, remotes made object by object, servers
 //! that live as long as the test, and runs of the program whose traces are checked every time.
 
+mod random;
 mod remote;
 mod server;
 
+pub(crate) use random::{Random, how_many};
 pub(crate) use remote::{Entry, Remote, noise};
 use runbook_shared::generation::{Generation, current_id};
 use serde_json::Value;

@@ -145,13 +145,37 @@ pub fn cite(
     answer: &str,
     k: usize,
 ) -> Result<Guarded, TooMuch> {
-    let pieces = pieces(corpora, sources);
+    check(&pieces(corpora, sources), sources.len(), answer, k, corpora.len() > 1)
+}
+
+/// The same with single sections as the only sources, by corpus and number.
+///
+/// # Errors
+/// As [`cite`].
+pub fn cite_sections(
+    corpora: &[Arc<Corpus>],
+    sections: &[(usize, u32)],
+    answer: &str,
+    k: usize,
+) -> Result<Guarded, TooMuch> {
+    let of = |(corpus, number): &(usize, u32)| piece(corpora.get(*corpus)?, *number, How::Read);
+    let pieces: Vec<Piece<'_>> = sections.iter().filter_map(of).collect();
+    check(&pieces, pieces.len(), answer, k, corpora.len() > 1)
+}
+
+fn check(
+    pieces: &[Piece<'_>],
+    sources: usize,
+    answer: &str,
+    k: usize,
+    with_repo: bool,
+) -> Result<Guarded, TooMuch> {
     let mut found = Guarded {
         verdict: Ruling::Refusal,
         citations: Vec::new(),
         unsupported: Vec::new(),
         checked: 0,
-        sources: sources.len(),
+        sources,
     };
     if answer.trim().trim_end_matches('.').eq_ignore_ascii_case(I_DO_NOT_KNOW) {
         return Ok(found);
@@ -161,7 +185,7 @@ pub fn cite(
     if checks > CHECKS_MAX || all.len() > claims::CLAIMS_MAX {
         return Err(TooMuch);
     }
-    let mut guard = Guard { pieces: &pieces, held: Vec::new(), unsupported: Vec::new() };
+    let mut guard = Guard { pieces, held: Vec::new(), unsupported: Vec::new() };
     for claim in &all {
         guard.claim(claim);
     }
@@ -169,11 +193,11 @@ pub fn cite(
     let stems: Vec<String> = stems.into_iter().collect();
     found.checked = guard.held.len() + guard.unsupported.len();
     let chosen = if found.checked == 0 {
-        by_prose(&pieces, &stems, k)
+        by_prose(pieces, &stems, k)
     } else {
-        by_words(&pieces, &guard.held, &stems, k)
+        by_words(pieces, &guard.held, &stems, k)
     };
-    found.citations = cited(&pieces, &guard.held, &chosen, corpora.len() > 1);
+    found.citations = cited(pieces, &guard.held, &chosen, with_repo);
     let mut seen = FxHashSet::default();
     found.unsupported =
         guard.unsupported.into_iter().filter(|u| seen.insert(u.token.clone())).collect();
@@ -199,21 +223,26 @@ fn pieces<'a>(corpora: &'a [Arc<Corpus>], sources: &[Source]) -> Vec<Piece<'a>> 
         if generation.document(&source.path).is_none() {
             continue;
         }
-        for number in generation.scope(&source.path) {
-            let (chunk, _) = generation.section(number);
-            let places = format!(
-                "{0} /runbooks/{0} /repo/{1}/{0} {2}",
-                chunk.path,
-                corpus.repo,
-                chunk.path.rsplit('/').next().unwrap_or("")
-            );
-            let (text, words) = (String::new(), OnceCell::new());
-            let mut piece = Piece { corpus, number, places, how: source.how, text, words };
-            piece.text = without_thousands(&kinds::plain(&piece.texts().join("\n"))).to_lowercase();
-            pieces.push(piece);
-        }
+        let all = generation.scope(&source.path);
+        pieces.extend(all.filter_map(|number| piece(corpus, number, source.how)));
     }
     pieces
+}
+
+/// A section with its words; none where the generation has no such section.
+fn piece(corpus: &Corpus, number: u32, how: How) -> Option<Piece<'_>> {
+    corpus.generation.sections.get(number as usize)?;
+    let (chunk, _) = corpus.generation.section(number);
+    let places = format!(
+        "{0} /runbooks/{0} /repo/{1}/{0} {2}",
+        chunk.path,
+        corpus.repo,
+        chunk.path.rsplit('/').next().unwrap_or("")
+    );
+    let (text, words) = (String::new(), OnceCell::new());
+    let mut piece = Piece { corpus, number, places, how, text, words };
+    piece.text = without_thousands(&kinds::plain(&piece.texts().join("\n"))).to_lowercase();
+    Some(piece)
 }
 
 struct Guard<'a> {

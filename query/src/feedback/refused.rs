@@ -199,6 +199,7 @@ mod tests {
             session: String::new(),
             took_ms: 1.0,
             explain: None,
+            llm: None,
         };
         (refusal, reply)
     }

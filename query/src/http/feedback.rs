@@ -11,6 +11,7 @@ use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use runbook_shared::secrets;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -232,7 +233,8 @@ fn again(
         ..Request::default()
     };
     let reply = service.answer(&request)?;
-    Ok(Asked::new(question, question, scope, &reply))
+    let question = secrets::clean(question);
+    Ok(Asked::new(&question, &question, scope, &reply))
 }
 
 fn report(service: &Service, body: &Body, asked: &Asked, remembered: bool, id: &str) -> Value {
@@ -240,7 +242,7 @@ fn report(service: &Service, body: &Body, asked: &Asked, remembered: bool, id: &
         "report": id,
         "at": jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         "verdict": body.verdict.name(),
-        "note": plain(&body.note),
+        "note": plain(&secrets::clean(&body.note)),
         "page": plain(&body.page),
         "page_indexed": is_indexed(service, &body.page),
         "remembered": remembered,

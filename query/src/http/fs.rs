@@ -43,7 +43,7 @@ const LISTS: [&str; 2] = ["include", "exclude"];
 const REPORTED_MAX: usize = 1000;
 
 /// The largest body: a file, and its escapes.
-const WRITE_BODY_BYTES_MAX: usize = 17 << 20;
+pub(super) const WRITE_BODY_BYTES_MAX: usize = 17 << 20;
 
 type Pairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 type Body = Result<Bytes, BytesRejection>;

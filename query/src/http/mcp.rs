@@ -7,24 +7,47 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use futures_util::future::BoxFuture;
+use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use runbook_shared::limits::BODY_BYTES_MAX;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
+/// A request to its response, by whatever answers at `/mcp`.
+type Serve =
+    dyn Fn(Sessions, Request) -> BoxFuture<'static, Result<Response, ApiError>> + Send + Sync;
+
 /// The clients that have a session, and what ends their streams.
 #[derive(Clone)]
 pub(crate) struct Sessions {
     manager: Arc<LocalSessionManager>,
     stop: CancellationToken,
+    /// What answers, where it is not this program's own tools.
+    instead: Option<Arc<Serve>>,
+}
+
+impl App {
+    /// The same with something else behind `/mcp`, made for each client or, without sessions, for each
+    /// request: transport, checks and sessions stay.
+    #[must_use]
+    pub fn with_protocol<H: ServerHandler>(
+        mut self,
+        make: impl Fn() -> H + Clone + Send + Sync + 'static,
+    ) -> Self {
+        self.mcp.instead = Some(Arc::new(move |sessions, request| {
+            Box::pin(answered(sessions, request, make.clone()))
+        }));
+        self
+    }
 }
 
 impl Default for Sessions {
     fn default() -> Self {
         let mut manager = LocalSessionManager::default();
         manager.session_config.keep_alive = Some(SILENCE_MAX);
-        Self { manager: Arc::new(manager), stop: CancellationToken::new() }
+        Self { manager: Arc::new(manager), stop: CancellationToken::new(), instead: None }
     }
 }
 
@@ -35,15 +58,20 @@ impl Sessions {
 }
 
 pub(super) async fn serve(State(app): State<App>, request: Request) -> Response {
-    match served(app, request).await {
-        Ok(response) => response,
-        Err(e) => e.into_response(),
-    }
+    let sessions = app.mcp.clone();
+    let served = match &app.mcp.instead {
+        Some(serve) => serve(sessions, request).await,
+        None => answered(sessions, request, move || Handler::new(app.clone())).await,
+    };
+    served.unwrap_or_else(IntoResponse::into_response)
 }
 
-async fn served(app: App, request: Request) -> Result<Response, ApiError> {
+async fn answered<H: ServerHandler>(
+    sessions: Sessions,
+    request: Request,
+    make: impl Fn() -> H + Send + Sync + 'static,
+) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let sessions = app.mcp.clone();
     let opens = parts.method == Method::POST && !parts.headers.contains_key("mcp-session-id");
     if opens && sessions.manager.sessions.read().await.len() >= SESSIONS_MAX {
         return Err(ApiError::new(
@@ -69,11 +97,8 @@ async fn served(app: App, request: Request) -> Result<Response, ApiError> {
         .disable_allowed_origins()
         .with_max_request_body_bytes(BODY_BYTES_MAX)
         .with_cancellation_token(sessions.stop.clone());
-    let service = StreamableHttpService::new(
-        move || Ok(Handler::new(app.clone())),
-        Arc::clone(&sessions.manager),
-        config,
-    );
+    let manager = Arc::clone(&sessions.manager);
+    let service = StreamableHttpService::new(move || Ok(make()), manager, config);
     let mut response = service.handle(request).await.map(Body::new);
     if ends && response.status() == StatusCode::ACCEPTED {
         // The session is gone; clients take "accepted" for a failure.

@@ -171,9 +171,12 @@ async fn ask(State(app): State<App>, query: Result<Query<AskQuery>, QueryRejecti
         session: query.session.filter(|s| !s.is_empty()),
         ..AskRequest::default()
     };
+    let reply = match app.answer(request.clone(), |_| {}).await {
+        Ok(reply) => reply,
+        Err(e) => return failed(e, &question),
+    };
     let page = app
         .work(move |service| {
-            let reply = service.ask(&request)?;
             let started = Instant::now();
             let page = answer::page(&answer::Asked {
                 question: &request.question,

@@ -42,7 +42,7 @@ fn refused(e: &ApiError, session: &str) -> CallToolResult {
 async fn ask(app: &App, args: &Args, session: &str) -> CallToolResult {
     let (started, request) = (Instant::now(), request(args, session));
     let question = request.question.clone();
-    let reply = app.work(move |service| service.ask(&request)).await;
+    let reply = app.answer(request, |_| {}).await;
     app.note_ask(Via::Mcp, &question, started, &reply);
     match reply {
         Ok(reply) => done(text::render(&reply), serde_json::to_value(&reply).unwrap_or_default()),

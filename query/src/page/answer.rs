@@ -5,6 +5,7 @@ use super::layout::{self, Page};
 use super::links::{self, Place};
 use super::markdown::{self, Rendered};
 use super::words;
+use crate::llm::note::Outcome as ByModel;
 use crate::reply::{Citation, Nearest, Refusal, Reply};
 use crate::snapshot::Snapshot;
 use maud::{Markup, PreEscaped, html};
@@ -330,7 +331,16 @@ fn warnings(asked: &Asked<'_>) -> Markup {
 /// What a reader must know before trusting a reply: that it is degraded, or that it may be old.
 fn state(corpora: &[Arc<Corpus>], snapshot: &Snapshot, reply: Option<&Reply>) -> Markup {
     let mut notices: Vec<String> = Vec::new();
-    if reply.is_some_and(|r| r.provenance.degraded) {
+    let note = reply.and_then(|r| r.llm.as_ref());
+    match note.map(|n| (n.outcome, &n.message)) {
+        Some((ByModel::Degraded, message)) => notices.push(format!("Degraded: {message}.")),
+        Some((ByModel::Phrased | ByModel::Lifted | ByModel::Withdrawn, message)) => {
+            notices.push(format!("Language model: {message}."));
+        }
+        _ => {}
+    }
+    let by_model = note.is_some_and(|n| n.outcome == ByModel::Degraded);
+    if reply.is_some_and(|r| r.provenance.degraded) && !by_model {
         notices.push(
             "Degraded: not everything could be searched (see the status), so something better may be missed."
                 .into(),
@@ -342,6 +352,14 @@ fn state(corpora: &[Arc<Corpus>], snapshot: &Snapshot, reply: Option<&Reply>) ->
         let since = checked.and_then(|at| words::seconds_since(at));
         let when = since.map_or_else(|| "never".to_owned(), words::ago);
         let last = repo.last_run.as_ref();
+        if let Some(pin) = &repo.pin {
+            let ago = words::seconds_since(&pin.pinned_at).map_or_else(String::new, words::ago);
+            let reason = pin.reason.as_ref().map_or_else(String::new, |r| format!(" ({r})"));
+            notices.push(format!(
+                "{of}Pinned {ago} by {}{reason}: these runbooks are kept as they were, and newer ones are not shown.",
+                pin.by
+            ));
+        }
         if last.is_some_and(|l| l.outcome == Outcome::Failed) {
             notices.push(format!(
                 "{of}Stale: the last update failed, and the source was reached {when}. Newer runbooks may exist."

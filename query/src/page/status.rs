@@ -79,6 +79,13 @@ fn repository(state: &RepoState) -> Markup {
                     @if let Some(corpus) = &state.corpus {
                         (row("Generation", &html! { code { (corpus.generation.id) } }))
                     }
+                    @if let Some(pin) = &state.pin {
+                        (row("Pinned", &html! {
+                            "to " code { (pin.generation) } ", " (time(&pin.pinned_at)) ", by " (pin.by)
+                            @if let Some(reason) = &pin.reason { ": " (reason) }
+                            ". " code { "runbook-ingest unpin" } " lets newer runbooks in."
+                        }))
+                    }
                     (row("Indexed", &html! {
                         @if let Some(s) = age(m) { (words::ago(s)) }
                         span.muted { " (" (m.indexed_at) ")" }
@@ -118,6 +125,7 @@ fn checked(last: Option<&LastRun>) -> Markup {
                     @match last.outcome {
                         Outcome::Published => { strong.good { "published" } }
                         Outcome::UpToDate => { strong.good { "up to date" } }
+                        Outcome::Pinned => { "checked the source, published nothing: pinned" }
                         Outcome::Busy => { "another was running" }
                         Outcome::Failed => { strong.bad { "failed" } }
                     }
@@ -137,6 +145,7 @@ fn problems(last: Option<&LastRun>) -> Markup {
     };
     let text = |row: &Value, key: &str| row[key].as_str().unwrap_or("").to_owned();
     let (problems, warnings) = (list("problems"), list("warnings"));
+    let secrets = list("secrets");
     html! {
         @if !problems.is_empty() {
             h3 { (layout::counted(problems.len() as u64, "document")) " not indexed" }
@@ -155,6 +164,17 @@ fn problems(last: Option<&LastRun>) -> Markup {
                 }
             }
             @if problems.len() > ROWS_MAX { p.muted { "and " (problems.len() - ROWS_MAX) " more, in last-run.json" } }
+        }
+        @if !secrets.is_empty() {
+            details {
+                summary { (layout::counted(secrets.len() as u64, "secret")) " redacted" }
+                ul {
+                    @for row in secrets.iter().take(ROWS_MAX) {
+                        li { code { (text(row, "path")) ":" (row["line"].as_u64().unwrap_or(0)) } " " (text(row, "rule")) }
+                    }
+                }
+                @if secrets.len() > ROWS_MAX { p.muted { "and " (secrets.len() - ROWS_MAX) " more, in last-run.json" } }
+            }
         }
         @if !warnings.is_empty() {
             details {

@@ -10,17 +10,21 @@ use std::io;
 /// When the file cannot be read.
 pub fn read(generation: &Generation, document: &DocumentRecord) -> io::Result<String> {
     let bytes = std::fs::read(generation.dir.join("docs").join(&document.path))?;
-    Ok(decode(&bytes, &document.encoding))
+    Ok(decode(bytes, &document.encoding))
 }
 
-fn decode(bytes: &[u8], encoding: &str) -> String {
+fn decode(bytes: Vec<u8>, encoding: &str) -> String {
     let text = match encoding {
-        "utf-16le" => utf16(bytes, u16::from_le_bytes),
-        "utf-16be" => utf16(bytes, u16::from_be_bytes),
+        "utf-16le" => utf16(&bytes, u16::from_le_bytes),
+        "utf-16be" => utf16(&bytes, u16::from_be_bytes),
         "latin-1" => bytes.iter().map(|b| char::from(*b)).collect(),
-        _ => String::from_utf8_lossy(bytes).into_owned(),
+        _ => String::from_utf8(bytes)
+            .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()),
     };
-    let text = text.strip_prefix('\u{feff}').map_or(text.clone(), str::to_owned);
+    let text = match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    };
     if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text }
 }
 
@@ -35,9 +39,9 @@ mod tests {
 
     #[test]
     fn every_encoding_that_ingest_reads() {
-        assert_eq!(decode(b"\xef\xbb\xbfa\r\nb\rc", "utf-8"), "a\nb\nc");
-        assert_eq!(decode(b"\xff\xfeh\0i\0", "utf-16le"), "hi");
-        assert_eq!(decode(b"\xfe\xff\0h\0i", "utf-16be"), "hi");
-        assert_eq!(decode(b"pr\xfcfen", "latin-1"), "prüfen");
+        assert_eq!(decode(b"\xef\xbb\xbfa\r\nb\rc".to_vec(), "utf-8"), "a\nb\nc");
+        assert_eq!(decode(b"\xff\xfeh\0i\0".to_vec(), "utf-16le"), "hi");
+        assert_eq!(decode(b"\xfe\xff\0h\0i".to_vec(), "utf-16be"), "hi");
+        assert_eq!(decode(b"pr\xfcfen".to_vec(), "latin-1"), "prüfen");
     }
 }

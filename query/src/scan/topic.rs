@@ -4,7 +4,7 @@
 use super::subject::Subject;
 use super::{Match, Outcome, Page, Scanner, TITLED, all_of, how};
 use crate::scan::question::{ScanQuestion, Unit, Want};
-use runbook_shared::analyse::{Term, TermKind, analyse};
+use runbook_shared::analyse::{Term, TermKind, Wanted, analyse_for};
 use runbook_shared::retrieval::question::Question;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
@@ -81,9 +81,10 @@ fn is_empty_word(surface: &str) -> bool {
 /// The heading under which, with the title and the headings above it, all words stand.
 fn titled<'a>(page: &'a Page<'a>, terms: &[Term]) -> Option<Match<'a>> {
     let document = page.document;
+    let wanted: Wanted = terms.iter().flat_map(|t| [t.stem.as_str(), t.surface.as_str()]).collect();
     let holds = |texts: &[&str]| {
         let present: FxHashSet<(TermKind, String)> =
-            texts.iter().flat_map(|t| analyse(t)).map(|t| (t.kind, t.stem)).collect();
+            texts.iter().flat_map(|t| analyse_for(t, &wanted)).map(|t| (t.kind, t.stem)).collect();
         terms.iter().all(|t| {
             present.contains(&(t.kind, t.stem.clone()))
                 || present.contains(&(TermKind::Whole, t.surface.clone()))

@@ -40,8 +40,12 @@ struct Read {
 }
 
 impl Asking<'_> {
-    /// The verdict on a question, which is remembered under its session.
-    pub(super) fn verdict(&self, question: &Question, session: &str) -> Result<Verdict, AskError> {
+    /// The verdict on a question, which is remembered under its session, and the question as it was read.
+    pub(super) fn verdict(
+        &self,
+        question: &Question,
+        session: &str,
+    ) -> Result<(Verdict, String), AskError> {
         let now = Instant::now();
         // Only a client that names a conversation goes on with it.
         let named = self.request.session.as_deref();
@@ -58,8 +62,14 @@ impl Asking<'_> {
             }
         };
         let verdict = self.guard(read.verdict);
-        self.service.sessions.remember(session, turn(read.text, &verdict), now);
-        Ok(verdict)
+        self.service.sessions.remember(session, turn(read.text.clone(), &verdict), now);
+        Ok((verdict, read.text))
+    }
+
+    /// Remembers another verdict on the question that was asked last.
+    pub(super) fn amend(&self, session: &str, question: &str, verdict: &Verdict) {
+        let turn = turn(question.to_owned(), verdict);
+        self.service.sessions.amend(session, turn, Instant::now());
     }
 
     /// The question as one that goes on with another; none where it stands by itself.
@@ -270,7 +280,7 @@ impl Asking<'_> {
     }
 
     /// The post-processor: no answer leaves without citations that hold.
-    fn guard(&self, verdict: Verdict) -> Verdict {
+    pub(super) fn guard(&self, verdict: Verdict) -> Verdict {
         let corpora = self.corpora;
         let corpus_of = |c: &Citation| {
             corpora

@@ -173,6 +173,44 @@ pub const LS: Options = of(
 /// Options of wc.
 pub const WC: Options = of("clLmw", "", &["bytes", "chars", "lines", "max-line-length", "words"]);
 
+/// Options of diff.
+pub const DIFF: Options = Options {
+    flags: "uqsrNadBiwbZc",
+    valued: "UCLx",
+    long: &[
+        "unified[",
+        "context[",
+        "normal",
+        "brief",
+        "report-identical-files",
+        "recursive",
+        "new-file",
+        "text",
+        "minimal",
+        "ignore-blank-lines",
+        "ignore-case",
+        "ignore-all-space",
+        "ignore-space-change",
+        "ignore-trailing-space",
+        "strip-trailing-cr",
+        "label=",
+        "exclude=",
+        "color[",
+    ],
+    digits: true,
+    ends: false,
+};
+
+/// Options of file.
+pub const FILE: Options = of(
+    "bikLN",
+    "Ff",
+    &["brief", "mime", "mime-type", "mime-encoding", "no-pad", "separator=", "files-from="],
+);
+
+/// Options of stat.
+pub const STAT: Options = of("Lt", "c", &["format=", "printf=", "terse", "dereference"]);
+
 /// Options of tree.
 pub const TREE: Options = of("adfiFn", "LPI", &["noreport", "dirsfirst", "prune"]);
 
@@ -266,10 +304,14 @@ pub fn check(command: &Command, args: &[String]) -> Result<(), Unknown> {
                 match arg.as_str() {
                     "--arg" | "--argjson" | "--slurpfile" | "--rawfile" => skip = 2,
                     "--indent" => skip = 1,
+                    "--help" | "--version" => {}
                     _ => rest.push(arg.clone()),
                 }
             }
             command.options.parse(&rest).map(|_| ())
+        }
+        (By::Checked, "tr") if args.iter().any(|a| repeats(a)) => {
+            Err(Unknown { option: "[x*]".into(), why: "is not supported" })
         }
         (By::Checked, "tr") => {
             // Sets may start with a dash after the first operand.
@@ -285,7 +327,7 @@ pub fn check(command: &Command, args: &[String]) -> Result<(), Unknown> {
             let rest: Vec<String> = args.iter().filter(known).cloned().collect();
             let options = match command.name {
                 // `+5` and `-5` of old.
-                "head" | "tail" | "uniq" | "diff" => command.options,
+                "head" | "tail" | "uniq" => command.options,
                 _ => Options { digits: false, ..command.options },
             };
             options.parse(&rest).map(|_| ())
@@ -308,6 +350,12 @@ fn check_find(args: &[String]) -> Result<(), Unknown> {
         }
     }
     Ok(())
+}
+
+/// A set of tr that repeats a character: `[x*]`, `[x*5]`.
+fn repeats(set: &str) -> bool {
+    let after = |at: usize| set[at + 1..].chars().nth(1) == Some('*');
+    set.match_indices('[').any(|(at, _)| after(at)) && set.contains(']')
 }
 
 fn calls_system(program: &str) -> bool {
@@ -365,6 +413,10 @@ mod tests {
             ("awk BEGIN{system(\"id\")}", "system()"),
             ("cut --frob", "--frob"),
             ("tail -f x", "-f"),
+            ("tail -z x", "-z"),
+            ("tr a-c [x*]", "[x*]"),
+            ("uniq --group x", "--group"),
+            ("realpath --relative-to=a b", "--relative-to"),
         ] {
             assert_eq!(check(line), Err(option.to_owned()), "{line}");
         }

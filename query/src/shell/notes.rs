@@ -1,6 +1,7 @@
 //! What a command line did beside printing: what it read, and what must be said even behind `2>/dev/null`.
 
 use crate::tree::envelope::{Failure, Source};
+use rustc_hash::FxHashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Complaints that are kept of one command line.
@@ -17,6 +18,8 @@ pub struct Notes {
 pub struct Held {
     /// What was read or matched, in order, each place once.
     pub touched: Vec<Source>,
+    /// The same, for looking up.
+    known: FxHashSet<Source>,
     /// What must be said.
     pub failures: Vec<Failure>,
     /// The command whose options are not supported, until it has ended.
@@ -32,7 +35,7 @@ impl Notes {
     /// Notes a page or lines that were read.
     pub fn touch(&self, source: Source) {
         let mut held = self.lock();
-        if !held.touched.contains(&source) {
+        if held.known.insert(source.clone()) {
             held.touched.push(source);
         }
     }

@@ -21,12 +21,33 @@ const EXIT_FAILED: u8 = 1;
 /// Wrong usage.
 const EXIT_USAGE: u8 = 2;
 
+/// What the long help and the man page say beyond the options.
+const MORE: &str = "\
+At a terminal:
+  Tab completes commands and paths, the arrow keys go through the history, Ctrl-R looks a line up in it,
+  Ctrl-C drops the line, Ctrl-D or `exit` ends. A line that begins with a blank is not kept.
+
+What there is:
+  `help` lists the commands, `help NAME` the options of one. /runbooks holds the documents and is read-only,
+  /repo further repositories, /artifacts durable files of a daemon, /tmp scratch. Nothing else is there: no
+  file and no program of this machine, no network. What a command does not support it says, with exit code 2
+  for an option and 127 for a command.
+
+Files:
+  $XDG_STATE_HOME/runbook-ask/sh-history    the history (~/.local/state where the variable is not set)
+  $XDG_CACHE_HOME/runbook-ask/trees         trees of daemons, kept by their tag (~/.cache likewise)
+
+Examples:
+  runbook-sh --data /var/lib/runbook-ask -c 'grep -rn CrashLoop | head'
+  runbook-sh --url http://127.0.0.1:8080
+  echo 'find . -name \"*.md\" | wc -l' | runbook-sh --url http://127.0.0.1:8080";
+
 /// Read runbooks as files: grep, cat, find and so on, without a process and without leaving the tree
 ///
 /// Exit code: that of the command; 127 for a command and 2 for an option that is not there, 1 when the
 /// tree cannot be opened.
 #[derive(Parser, Debug)]
-#[command(name = "runbook-sh", version)]
+#[command(name = "runbook-sh", version, after_long_help = MORE)]
 pub struct Cli {
     /// Data directory that runbook-ingest writes; nothing is ever written there
     #[arg(long, env = "RUNBOOK_DATA", value_name = "DIR", conflicts_with = "url")]

@@ -47,7 +47,7 @@ fn is_zero(n: &usize) -> bool {
 }
 
 /// A place in the tree that was read or matched.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Source {
     /// The path in the tree, `/runbooks/deploy/staging.md`.
     pub path: String,

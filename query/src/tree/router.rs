@@ -69,7 +69,8 @@ impl Tree {
             mounts.push(Mount { at: at.into(), about: about.into(), store: Arc::clone(store) });
         };
         if let Some(artifacts) = &self.options.artifacts {
-            mount("/artifacts", "durable files, every version is kept", artifacts);
+            let kept = artifacts.keeps().unwrap_or_else(|| "not open".into());
+            mount("/artifacts", &format!("durable files, {kept}"), artifacts);
         }
         mount("/tmp", "scratch of this session, gone after a while", &self.scratch);
         mounts.extend(self.options.mounts.iter().cloned());
@@ -178,6 +179,13 @@ impl View {
     /// [`TreeError::Busy`] when there is none.
     pub fn enter(&self) -> Result<Permit, TreeError> {
         self.tree.enter()
+    }
+
+    /// The same view with nothing that can be written but its scratch: for work on somebody's behalf.
+    #[must_use]
+    pub fn with_scratch_alone(&self) -> Self {
+        let keep = |m: &&Mount| !m.store.writable() || m.at == "/tmp";
+        Self { mounts: self.mounts.iter().filter(keep).cloned().collect(), ..self.clone() }
     }
 
     /// The same view with a wall clock of its own, which starts now.

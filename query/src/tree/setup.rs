@@ -3,7 +3,7 @@
 use super::limits::Limits;
 use super::router::Options;
 use super::store::Store;
-use super::stores::artifacts::Artifacts;
+use super::stores::artifacts::{Artifacts, Keep};
 use super::stores::broken::Broken;
 use super::stores::redis::RedisScratch;
 use object_store::aws::AmazonS3Builder;
@@ -49,6 +49,10 @@ pub struct ArtifactsTable {
     pub access_key_id: Option<String>,
     /// A file that holds the key.
     pub secret_access_key_file: Option<PathBuf>,
+    /// Versions of one file that are kept; 0 for all.
+    pub keep_versions: u64,
+    /// Bytes of all versions of all files, above which the oldest ones go; 0 for no limit.
+    pub max_bytes: u64,
 }
 
 /// The keys of the tables, for the check of the file.
@@ -62,6 +66,8 @@ pub fn keys() -> Vec<String> {
         "artifacts.region",
         "artifacts.access_key_id",
         "artifacts.secret_access_key_file",
+        "artifacts.keep_versions",
+        "artifacts.max_bytes",
     ];
     limits.chain(others.map(str::to_owned)).collect()
 }
@@ -102,7 +108,11 @@ pub fn options(settings: &Settings, state: Option<&Path>) -> Result<Options, Str
         None => None,
         Some(objects) => {
             let store = Artifacts::new(objects, limits.file_bytes)
-                .map_err(|e| format!("artifacts: cannot start a thread: {e}"))?;
+                .map_err(|e| format!("artifacts: cannot start a thread: {e}"))?
+                .keeping(Keep {
+                    versions: settings.artifacts.keep_versions,
+                    bytes: settings.artifacts.max_bytes,
+                });
             Some(Arc::new(store) as Arc<dyn Store>)
         }
     };

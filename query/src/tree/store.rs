@@ -92,6 +92,11 @@ pub trait Store: Send + Sync {
         false
     }
 
+    /// What is kept of the past, in words; none where that is nothing.
+    fn keeps(&self) -> Option<String> {
+        None
+    }
+
     /// A word that changes whenever the content may have changed; none when that cannot be told.
     fn stamp(&self) -> Option<String> {
         None

@@ -84,6 +84,7 @@ fn every_key_is_there_and_the_answer_is_cited() {
         "source_checked_at",
         "age_s",
         "degraded",
+        "pinned",
         "route",
         "session",
         "took_ms",

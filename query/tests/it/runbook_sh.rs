@@ -1,4 +1,4 @@
-//! `runbook-sh` as a program: over a data directory, over a daemon, at a terminal.
+//! `runbook-sh` as a program: over a data directory and over a daemon.
 
 use crate::support::{Daemon, Fixture};
 use std::io::{Read, Write};
@@ -164,65 +164,4 @@ fn a_tree_that_is_too_large_is_read_in_the_daemon() {
     let output = sh(&fixture, &["--url", &url, "-c", "cd deploy; grep -c . staging.md"]);
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "3\n".into()));
     assert!(text(&output.stderr).contains("too large to be loaded"));
-}
-
-#[test]
-fn at_a_terminal() {
-    let fixture = Fixture::lexical(TREE);
-    let home = fixture.dir.path().join("home");
-    std::fs::create_dir_all(&home).unwrap();
-    // script(1) gives the program a terminal; Python's pty would do, too.
-    let mut child = Command::new("script")
-        .args([
-            "-qec",
-            &format!("{} --data {}", env!("CARGO_BIN_EXE_runbook-sh"), fixture.data().display()),
-            "/dev/null",
-        ])
-        .env("HOME", &home)
-        .env("TERM", "xterm")
-        .env_remove("XDG_STATE_HOME")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    let mut output = child.stdout.take().unwrap();
-    let shown = Arc::new(Mutex::new(String::new()));
-    let log = Arc::clone(&shown);
-    let reader = std::thread::spawn(move || {
-        let mut buffer = [0; 1024];
-        while let Ok(n) = output.read(&mut buffer) {
-            if n == 0 {
-                break;
-            }
-            log.lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .push_str(&text(&buffer[..n]));
-        }
-    });
-    let wait = |what: &str| {
-        for _ in 0..200 {
-            if shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner).contains(what) {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
-        let shown = shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        panic!("no {what:?} in {shown}");
-    };
-    wait("/runbooks $ ");
-    input.write_all(b"cd depl\t\r").unwrap();
-    wait("/runbooks/deploy $ ");
-    input.write_all(b"head -n 1 stag\t\r").unwrap();
-    wait("# Staging\r\n");
-    input.write_all(b"grep -c zzz staging.md\r").unwrap();
-    wait("0\r\n");
-    input.write_all(b"exit\r").unwrap();
-    let status = child.wait().unwrap();
-    drop(input);
-    reader.join().unwrap();
-    assert_eq!(status.code(), Some(1), "that of the last command: {}", shown.lock().unwrap());
-    let history =
-        std::fs::read_to_string(home.join(".local/state/runbook-ask/sh-history")).unwrap();
-    assert!(history.contains("grep -c zzz staging.md"), "{history}");
 }

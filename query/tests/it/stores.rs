@@ -1,6 +1,6 @@
-//! Stores against real servers: Redis of Debian's packages, S3 as moto serves it.
+//! Stores and caches against real servers: Redis of Debian's packages, S3 as moto serves it.
 
-use crate::support::Fixture;
+use crate::support::{Daemon, Fixture};
 use runbook_query::tree::limits::Limits;
 use runbook_query::tree::request::{Delete, History, Ls, Read, Write};
 use runbook_query::tree::router::{Tree, View};
@@ -159,6 +159,7 @@ fn artifacts_in_s3_keep_every_version() {
             region: Some("us-east-1".into()),
             access_key_id: Some("test".into()),
             secret_access_key_file: Some(key),
+            ..ArtifactsTable::default()
         },
         ..Settings::default()
     };
@@ -183,4 +184,109 @@ fn artifacts_in_s3_keep_every_version() {
     drop(server);
     assert_eq!(read(&one, path), Err("unavailable".into()));
     assert!(read(&one, "/runbooks/ports.md").is_ok());
+}
+
+/// Artifacts in a directory, with these limits on the past.
+fn limited(fixture: &Fixture, keep_versions: u64, max_bytes: u64) -> View {
+    let artifacts = ArtifactsTable { keep_versions, max_bytes, ..ArtifactsTable::default() };
+    let settings = Settings { artifacts, ..Settings::default() };
+    let state = fixture.dir.path().join("state");
+    let options = setup::options(&settings, Some(&state)).unwrap();
+    fixture.service().with_tree(Arc::new(Tree::new(options))).view(Some("s")).unwrap()
+}
+
+fn versions(view: &View, path: &str) -> Vec<(String, u64)> {
+    let history = view.history(&History { path: path.into() });
+    let all = history.data["versions"].as_array().cloned().unwrap_or_default();
+    let of = |v: &serde_json::Value| {
+        (v["id"].as_str().unwrap().to_owned(), v["bytes"].as_u64().unwrap())
+    };
+    all.iter().map(of).collect()
+}
+
+#[test]
+fn old_versions_go_where_a_setting_says_so() {
+    let fixture = Fixture::lexical(TREE);
+    let all = limited(&fixture, 0, 0);
+    for n in 1..=5 {
+        assert_eq!(write(&all, "/artifacts/a.md", &"x".repeat(n)), "");
+    }
+    assert_eq!(versions(&all, "/artifacts/a.md").len(), 5, "all, where nothing is said");
+    assert!(ls(&all, "/").contains("every version is kept"), "{}", ls(&all, "/"));
+
+    let three = limited(&fixture, 3, 0);
+    assert!(ls(&three, "/").contains("the last 3 versions"), "{}", ls(&three, "/"));
+    assert_eq!(write(&three, "/artifacts/a.md", "xxxxxx"), "");
+    let left: Vec<u64> = versions(&three, "/artifacts/a.md").iter().map(|v| v.1).collect();
+    assert_eq!(left, [6, 5, 4], "newest first");
+    assert_eq!(read(&three, "/artifacts/a.md").as_deref(), Ok("xxxxxx"));
+    assert_eq!(write(&three, "/artifacts/b.md", "b"), "");
+    assert_eq!(versions(&three, "/artifacts/a.md").len(), 3, "each file has its own");
+
+    // 6 + 5 + 4 + 1 bytes are there.
+    let small = limited(&fixture, 0, 12);
+    assert_eq!(write(&small, "/artifacts/c.md", "ccc"), "");
+    let left: Vec<u64> = versions(&small, "/artifacts/a.md").iter().map(|v| v.1).collect();
+    assert_eq!(left, [6], "what was replaced went, the oldest first, until all fits");
+    assert_eq!(
+        write(&small, "/artifacts/d.md", "ddd"),
+        "too_large",
+        "the latest are never removed"
+    );
+    assert_eq!(read(&small, "/artifacts/d.md"), Err("not_found".into()));
+    assert_eq!(write(&small, "/artifacts/c.md", "cc"), "", "what it replaces goes");
+    let delete = Delete { path: "/artifacts/a.md".into(), recursive: false };
+    assert!(small.delete(&delete).is_ok());
+    assert_eq!(write(&small, "/artifacts/d.md", "ddddddd"), "", "a deleted file makes room");
+    assert_eq!(read(&small, "/artifacts/b.md").as_deref(), Ok("b"));
+}
+
+/// How often a daemon computed the vector of a question.
+fn embedded(daemon: &Daemon) -> u64 {
+    let (_, metrics) = daemon.get("/metrics");
+    let line = metrics.lines().find(|l| l.contains("stage_seconds_count") && l.contains("embed"));
+    line.and_then(|l| l.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn vectors_of_questions_are_shared_through_redis() {
+    let fixture = Fixture::hybrid(TREE);
+    let mut server = redis();
+    let config = fixture.dir.path().join("cache.toml");
+    let url = format!("redis://127.0.0.1:{}/0", server.port);
+    std::fs::write(&config, format!("[cache]\nredis = \"{url}\"\nttl_s = 60\n")).unwrap();
+    let args = ["--config", config.to_str().unwrap()];
+    let one = Daemon::start(&fixture.data(), &args);
+    let mut two = Daemon::start(&fixture.data(), &args);
+    let ask = |daemon: &Daemon, q: &str| daemon.json(&format!("/v1/ask?q={q}"));
+    let first = ask(&one, "which+port+does+nginx+open");
+    assert_eq!((first["degraded"].as_bool(), embedded(&one)), (Some(false), 1));
+    let second = ask(&two, "which+port+does+nginx+open");
+    assert_eq!(embedded(&two), 0, "the other daemon has it from Redis");
+    assert_eq!(first["confidence"], second["confidence"]);
+    // What Redis holds: hashes, numbers, an end.
+    let mut redis = redis::Client::open(url).unwrap().get_connection().unwrap();
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut redis).unwrap();
+    assert!(keys.len() == 1 && keys[0].starts_with("runbook:vector:"), "{keys:?}");
+    let ttl: i64 = redis::cmd("TTL").arg(&keys[0]).query(&mut redis).unwrap();
+    assert!((1..=60).contains(&ttl), "{ttl}");
+    // Something else under that key is not taken for a vector.
+    redis::cmd("FLUSHALL").query::<()>(&mut redis).unwrap();
+    ask(&one, "what+is+on+8080");
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut redis).unwrap();
+    redis::cmd("SET").arg(&keys[0]).arg("nonsense").query::<()>(&mut redis).unwrap();
+    assert_eq!(ask(&two, "what+is+on+8080")["degraded"], false);
+    assert_eq!(embedded(&two), 1);
+    // Without Redis both go on, and say it once.
+    let _ = server.child.kill();
+    let _ = server.child.wait();
+    for n in 0..4 {
+        let asked = Instant::now();
+        assert_eq!(ask(&two, &format!("where+is+nginx+{n}"))["degraded"], false);
+        assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
+    }
+    assert_eq!(embedded(&two), 5);
+    two.signal("-TERM");
+    assert_eq!(two.exit_code(), Some(0));
+    assert_eq!(two.log().matches("Redis does not answer").count(), 1);
 }

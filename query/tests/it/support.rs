@@ -223,6 +223,10 @@ impl Daemon {
         assert!(sent.success());
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn exit_code(&mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
@@ -247,4 +251,28 @@ fn unchunk(body: &str) -> String {
         rest = after[size..].trim_start_matches("\r\n");
     }
     out
+}
+
+/// Numbers that look random and come again with the same RUNBOOK_TEST_SEED; the seed is printed.
+#[expect(clippy::print_stderr, reason = "tests")]
+pub(crate) fn random(test: &str) -> impl FnMut() -> u64 {
+    let seed = std::env::var("RUNBOOK_TEST_SEED").ok().and_then(|s| s.parse().ok());
+    let clock = || jiff::Timestamp::now().as_microsecond().unsigned_abs();
+    let seed: u64 = seed.unwrap_or_else(clock);
+    eprintln!("{test}: RUNBOOK_TEST_SEED={seed}");
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    move || {
+        state ^= state << 13; // xorshift64
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    }
+}
+
+/// How often a test tries: this variable, else `usual`.
+pub(crate) fn how_many(variable: &str, usual: usize) -> usize {
+    match std::env::var(variable) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")),
+        Err(_) => usual,
+    }
 }

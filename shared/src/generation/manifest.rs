@@ -18,7 +18,8 @@ pub const FORMAT_VERSION_MIN: u32 = 2;
 ///
 /// - 1: before the first release.
 /// - 2: first.
-pub const CONTENT_VERSION: u32 = 2;
+/// - 3: secrets are redacted.
+pub const CONTENT_VERSION: u32 = 3;
 
 /// The two versions alone, readable whatever else the manifest holds.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -92,6 +93,9 @@ pub struct Counts {
     pub chunks: u64,
     /// Windows: vectors.
     pub windows: u64,
+    /// Secrets that were redacted; report.json lists them.
+    #[serde(default)]
+    pub secrets: u64,
 }
 
 /// What the HNSW graph reaches, measured at ingest with the corpus's own vectors as questions.

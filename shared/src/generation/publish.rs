@@ -5,12 +5,15 @@
 //! and nothing else; what it leaves behind is swept by the next run.
 
 use super::manifest::{FILE_NAME, FileEntry, Manifest, id_of};
+use super::pin::Pin;
 use super::{CURRENT, GENERATIONS, Generation, OpenError, hash_file, read_manifest, verify_files};
 use crate::error::{IoContext, PathError};
+use crate::failpoint::reach;
 use crate::limits::GENERATIONS_KEPT;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,8 +42,15 @@ impl Draft {
         let generations = data.join(GENERATIONS);
         fs::create_dir_all(&generations).at("create directory", &generations)?;
         sweep(data)?;
+        // Runs that were killed between renaming and pruning leave generations; without end, where
+        // every run is.
+        let current = super::current_id(data).unwrap_or_default();
+        prune_or_warn(data, &current);
         let dir = generations.join(format!("{TMP_PREFIX}{}", std::process::id()));
         fs::create_dir(&dir).at("create directory", &dir)?;
+        // `current` must never be durable before the directory that it points into.
+        sync_dir(data)?;
+        reach("draft.begun");
         Ok(Self { data: data.to_owned(), dir })
     }
 
@@ -60,6 +70,7 @@ impl Draft {
             fs::create_dir_all(parent).at("create directory", parent)?;
         }
         let mut file = File::create_new(&path).at("create", &path)?;
+        reach("draft.file");
         file.write_all(bytes).at("write", &path)
     }
 
@@ -108,11 +119,15 @@ impl Draft {
     pub fn seal(self, manifest: &Manifest, now: jiff::Timestamp) -> Result<Sealed, PathError> {
         let bytes = serde_json::to_vec_pretty(manifest).unwrap_or_default();
         self.write(Path::new(FILE_NAME), &bytes)?;
+        reach("manifest.written");
         sync_tree(&self.dir)?;
+        reach("fsync.tree");
         let id = id_of(now, &bytes);
         let target = self.data.join(GENERATIONS).join(&id);
         fs::rename(&self.dir, &target).at("rename", &self.dir)?;
+        reach("rename.done");
         sync_dir(&self.data.join(GENERATIONS))?;
+        reach("rename.synced");
         Ok(Sealed { data: self.data.clone(), id })
     }
 }
@@ -155,16 +170,15 @@ impl Sealed {
         fs::remove_dir_all(&dir).at("remove", &dir)
     }
 
-    /// Makes it current, then removes the oldest generations beyond [`GENERATIONS_KEPT`].
+    /// Makes it current, then removes the oldest generations beyond [`GENERATIONS_KEPT`], save one that
+    /// is pinned.
     ///
     /// # Errors
     /// When the link cannot be replaced, or the change cannot be synced.
     pub fn publish(self) -> Result<(), PathError> {
         point_to(&self.data, &self.id)?;
-        // The new generation serves already: what cannot be removed now is removed next time.
-        if let Err(e) = prune(&self.data, &self.id) {
-            tracing::warn!("old generations are not removed: {e}");
-        }
+        prune_or_warn(&self.data, &self.id);
+        reach("prune.done");
         Ok(())
     }
 }
@@ -177,20 +191,52 @@ pub fn point_to(data: &Path, id: &str) -> Result<(), PathError> {
     let link = data.join(format!("{LINK_PREFIX}{}", std::process::id()));
     std::os::unix::fs::symlink(Path::new(GENERATIONS).join(id), &link).at("create link", &link)?;
     let current = data.join(CURRENT);
+    reach("swap.link_made");
     fs::rename(&link, &current).at("replace", &current)?;
-    sync_dir(data)
+    reach("swap.renamed");
+    sync_dir(data)?;
+    reach("swap.synced");
+    Ok(())
+}
+
+/// What cannot be removed now is removed next time, and is no reason to fail.
+fn prune_or_warn(data: &Path, current: &str) {
+    if let Err(e) = prune(data, current) {
+        tracing::warn!("old generations are not removed: {e}");
+    }
 }
 
 fn prune(data: &Path, current: &str) -> Result<(), PathError> {
-    let generations = data.join(GENERATIONS);
-    let mut ids = list(&generations)?;
-    ids.retain(|id| !id.starts_with('.') && id != current);
-    ids.sort(); // Ids start with their time.
+    let mut ids = kept(data)?;
+    // Whatever a pin that cannot be read names must not be removed.
+    let pinned = match Pin::read(data) {
+        Ok(pin) => pin.map(|pin| pin.generation),
+        Err(e) => {
+            tracing::warn!("{e}: no old generation is removed");
+            return Ok(());
+        }
+    };
+    ids.retain(|id| id != current && Some(id) != pinned.as_ref());
     let surplus = (ids.len() + 1).saturating_sub(GENERATIONS_KEPT);
     for id in &ids[..surplus.min(ids.len())] {
-        remove_tree(&generations.join(id))?;
+        remove_tree(&data.join(GENERATIONS).join(id))?;
     }
     Ok(())
+}
+
+/// The ids of the generations of a data directory, oldest first; none of them is opened.
+///
+/// # Errors
+/// When the directory cannot be listed; one that is not there holds none.
+pub fn kept(data: &Path) -> Result<Vec<String>, PathError> {
+    let generations = data.join(GENERATIONS);
+    let mut ids = match list(&generations) {
+        Err(e) if e.is_not_found() => Vec::new(),
+        listed => listed?,
+    };
+    ids.retain(|id| !id.starts_with('.'));
+    ids.sort(); // Ids start with their time.
+    Ok(ids)
 }
 
 /// Removes what crashed runs left behind.
@@ -216,14 +262,20 @@ fn list(dir: &Path) -> Result<Vec<String>, PathError> {
 
 /// Makes a directory and all beneath it durable.
 fn sync_tree(dir: &Path) -> Result<(), PathError> {
-    for_each(&tree(dir)?, |path| File::open(path).and_then(|f| f.sync_all()).at("sync", path))
+    for_each(&tree(dir)?, |path| {
+        reach("fsync.file");
+        File::open(path).and_then(|f| f.sync_all()).at("sync", path)
+    })
 }
 
 /// Removes a directory and all beneath it.
 fn remove_tree(dir: &Path) -> Result<(), PathError> {
     let files: Vec<PathBuf> =
         tree(dir)?.into_iter().filter(|path| !path.is_dir() || path.is_symlink()).collect();
-    for_each(&files, |path| fs::remove_file(path).at("remove", path))?;
+    for_each(&files, |path| {
+        reach("prune.file");
+        fs::remove_file(path).at("remove", path)
+    })?;
     fs::remove_dir_all(dir).at("remove", dir)
 }
 
@@ -276,13 +328,32 @@ pub fn sync_dir(dir: &Path) -> Result<(), PathError> {
 /// # Errors
 /// When it cannot be written.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), PathError> {
+    replace(path, bytes, None)
+}
+
+/// The same for a file that all may read, whatever the umask of the process.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn replace_public_file(path: &Path, bytes: &[u8]) -> Result<(), PathError> {
+    replace(path, bytes, Some(0o644))
+}
+
+fn replace(path: &Path, bytes: &[u8], mode: Option<u32>) -> Result<(), PathError> {
     let tmp = path.with_extension(format!("tmp-{}", std::process::id()));
-    let written =
-        File::create(&tmp).and_then(|mut f| f.write_all(bytes).and_then(|()| f.sync_all()));
+    let written = File::create(&tmp).and_then(|mut file| {
+        if let Some(mode) = mode {
+            file.set_permissions(fs::Permissions::from_mode(mode))?;
+        }
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
     if let Err(source) = written {
         let _ = fs::remove_file(&tmp);
         return Err(PathError { action: "write", path: tmp, source });
     }
+    reach("replace.written");
     fs::rename(&tmp, path).at("replace", path)?;
+    reach("replace.renamed");
     path.parent().map_or(Ok(()), sync_dir)
 }

@@ -125,6 +125,14 @@ pub struct LookedUp {
     pub corrected: Option<String>,
 }
 
+impl LookedUp {
+    /// The stem that was looked up.
+    #[must_use]
+    pub fn wanted(&self) -> &str {
+        self.corrected.as_deref().unwrap_or(&self.term.stem)
+    }
+}
+
 /// The question's terms with their statistics; of many, the most informative.
 #[must_use]
 pub fn look_up(question: &Question, corpus: &Corpus) -> Vec<LookedUp> {

@@ -8,7 +8,7 @@
 
 use super::arms::{Hit, LookedUp};
 use super::corpus::Corpus;
-use crate::analyse::{TermKind, analyse};
+use crate::analyse::{TermKind, Wanted, analyse_for};
 use crate::markdown::{BlockKind, blocks};
 use rustc_hash::FxHashSet;
 
@@ -56,7 +56,7 @@ pub fn signals(
     let own: Vec<&LookedUp> = terms.iter().filter(|t| !t.term.within).collect();
     let total: f32 = own.iter().map(|t| t.idf).sum::<f32>().max(1e-6);
     let first = hits.iter().filter(|h| h.corpus == hit.corpus).take(FIRST);
-    let mut standing = section_terms(corpus, hit);
+    let mut standing = section_terms(corpus, hit, &own);
     let share = |set: &Standing| -> f32 {
         own.iter().filter(|t| stands(t, set)).map(|t| t.idf).sum::<f32>() / total
     };
@@ -64,7 +64,7 @@ pub fn signals(
     let top = own.iter().map(|t| t.idf).fold(1e-6, f32::max);
     let missing = own.iter().filter(|t| !stands(t, &standing)).map(|t| t.idf).fold(0.0, f32::max);
     for other in first.filter(|h| h.section != hit.section) {
-        standing.extend(section_terms(corpus, other));
+        standing.extend(section_terms(corpus, other, &own));
     }
     let known = own.iter().filter(|t| t.df > 0 || t.corrected.is_some()).count();
     let (chunk, section) = corpus.generation.section(hit.section);
@@ -108,26 +108,27 @@ fn mean_of_best(hits: &[&Hit], most: usize, score: impl Fn(&Hit) -> f32) -> f32 
     scores.iter().sum::<f32>() / count(scores.len().max(1))
 }
 
-/// The terms that stand in a text.
+/// Terms of a question that stand in a text.
 pub type Standing = FxHashSet<(TermKind, String)>;
 
-/// The terms that stand in any of these texts.
+/// Those of the terms that stand in any of these texts.
 #[must_use]
-pub fn standing<'a>(texts: impl IntoIterator<Item = &'a str>) -> Standing {
-    texts.into_iter().flat_map(analyse).map(|t| (t.kind, t.stem)).collect()
+pub fn standing<'a>(texts: impl IntoIterator<Item = &'a str>, terms: &[&LookedUp]) -> Standing {
+    let wanted: Wanted = terms.iter().map(|t| t.wanted()).collect();
+    texts.into_iter().flat_map(|t| analyse_for(t, &wanted)).map(|t| (t.kind, t.stem)).collect()
 }
 
-/// The terms of a section, its title and its headings.
-fn section_terms(corpus: &Corpus, hit: &Hit) -> Standing {
+/// Those of the terms that stand in a section, its title or its headings.
+fn section_terms(corpus: &Corpus, hit: &Hit, terms: &[&LookedUp]) -> Standing {
     let (chunk, section) = corpus.generation.section(hit.section);
     let heading = section.heading_path.join(" ");
-    standing([chunk.section_text(section), &chunk.title, &heading])
+    standing([chunk.section_text(section), &chunk.title, &heading], terms)
 }
 
 /// Whether a term of the question is among them; a word also as an identifier.
 #[must_use]
 pub fn stands(term: &LookedUp, set: &Standing) -> bool {
-    let stem = term.corrected.clone().unwrap_or_else(|| term.term.stem.clone());
+    let stem = term.wanted().to_owned();
     set.contains(&(term.term.kind, stem.clone())) || set.contains(&(TermKind::Whole, stem))
 }
 
@@ -152,9 +153,9 @@ pub fn only_asks(text: &str, above: &[&str], terms: &[&LookedUp]) -> bool {
         return false;
     }
     rest.push_str(&text[at..]);
-    let above = standing(above.iter().copied());
+    let above = standing(above.iter().copied(), terms);
     let weight = |text: &str| -> f32 {
-        let set = standing([text]);
+        let set = standing([text], terms);
         terms.iter().filter(|t| stands(t, &set) && !stands(t, &above)).map(|t| t.idf).sum()
     };
     weight(&rest) < weight(text) / 2.0
@@ -200,12 +201,10 @@ pub fn proximity(text: &str, terms: &[&LookedUp], stretch: u32) -> f32 {
 
 /// Where terms stand in a text: the number of the atom and of the term.
 fn places(text: &str, terms: &[&LookedUp]) -> Vec<(u32, usize)> {
+    let wanted: Wanted = terms.iter().map(|t| t.wanted()).collect();
     let mut places = Vec::new();
-    for found in analyse(text) {
-        let at = terms.iter().position(|t| {
-            t.term.kind == found.kind
-                && t.corrected.as_deref().unwrap_or(&t.term.stem) == found.stem
-        });
+    for found in analyse_for(text, &wanted) {
+        let at = terms.iter().position(|t| t.term.kind == found.kind && t.wanted() == found.stem);
         places.extend(at.map(|at| (found.position, at)));
     }
     places
@@ -232,6 +231,7 @@ fn weight<'a>(places: impl Iterator<Item = &'a (u32, usize)>, terms: &[&LookedUp
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analyse::analyse;
 
     fn terms(question: &str) -> Vec<LookedUp> {
         let terms = analyse(question).into_iter();

@@ -163,7 +163,7 @@ fn credentials(
 }
 
 /// The server of an ssh URL, of either form; none for other URLs.
-fn ssh_server(url: &str) -> Option<HostPort> {
+pub(super) fn ssh_server(url: &str) -> Option<HostPort> {
     let (authority, with_port) = match url.split_once("://") {
         Some((scheme, _)) if !scheme.contains("ssh") => return None,
         Some((_, rest)) => (rest.split('/').next().unwrap_or(rest), true),

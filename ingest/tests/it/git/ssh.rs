@@ -210,3 +210,54 @@ fn a_repository_that_is_not_there_is_named() {
     let args = ["--ssh-key", "deploy", "--known-hosts", "known"];
     sshd.world.ingest(&url, &args).expect(1, "failed").says(&["cannot fetch from", &url]);
 }
+
+/// `doctor` says beforehand what a run would stumble over.
+#[test]
+fn doctor_tells_host_keys_and_deploy_keys_apart() {
+    use std::os::unix::fs::PermissionsExt;
+    let Some(sshd) = Sshd::start(&["ed25519"]) else { return };
+    sshd.know(&[]);
+    let doctor = |key: &str| -> serde_json::Value {
+        let mut command = sshd.world.program();
+        command.args(["doctor", "--json", "--embedder", "none", "--data", "data"]);
+        command.args(["--known-hosts", "known", "--source", &sshd.url(), "--ssh-key", key]);
+        serde_json::from_slice(&command.output().unwrap().stdout).unwrap()
+    };
+    let says = |found: &serde_json::Value, check: &str, grade: &str, parts: &[&str]| {
+        let checks = found["checks"].as_array().unwrap();
+        let one = checks.iter().find(|c| c["check"] == check);
+        let one = one.unwrap_or_else(|| panic!("no {check}: {found:#}"));
+        assert_eq!(one["grade"], grade, "{one:#}");
+        let text = format!("{} {}", one["message"], one["fix"]);
+        assert!(parts.iter().all(|p| text.contains(p)), "{parts:?}: {one:#}");
+    };
+    let unknown = doctor("deploy");
+    says(&unknown, "ssh host key", "fail", &["`known`", "ssh-keyscan -p", "--known-hosts"]);
+    says(&unknown, "source", "fail", &["is in none of"]);
+    sshd.know(&[sshd.line("host_ed25519")]);
+    let found = doctor("deploy");
+    says(&found, "deploy key", "ok", &["mode 600"]);
+    says(&found, "ssh host key", "ok", &["kind ssh-ed25519"]);
+    says(&found, "source", "ok", &["branch main"]);
+    says(&doctor("stranger"), "source", "fail", &["refused the key", "deploy keys"]);
+    sshd.know(&[sshd.line("stranger")]);
+    says(&doctor("deploy"), "source", "fail", &["is not the one in `known`", "ssh-keygen -R"]);
+    let mode = |bits| {
+        fs::set_permissions(sshd.world.path("deploy"), fs::Permissions::from_mode(bits)).unwrap();
+    };
+    mode(0o644);
+    says(&doctor("deploy"), "deploy key", "fail", &["mode 644", "chmod 600 deploy"]);
+    mode(0o640);
+    says(&doctor("deploy"), "deploy key", "warn", &["its group may read it", "chmod 600 deploy"]);
+    says(&doctor("deploy.pub"), "deploy key", "fail", &["public half", "without `.pub`"]);
+    says(&doctor("gone"), "deploy key", "fail", &["cannot read `gone`", "LoadCredential"]);
+    fs::write(sshd.world.path("text"), "hello\n").unwrap();
+    says(&doctor("text"), "deploy key", "fail", &["no private key", "ssh-keygen -t ed25519"]);
+    for format in [&["-t", "ed25519"][..], &["-t", "rsa", "-m", "PEM"]] {
+        let _ = fs::remove_file(sshd.world.path("locked"));
+        let mut command = sshd.world.hermetic("ssh-keygen");
+        command.args(["-q", "-N", "secret", "-f", "locked"]).args(format);
+        assert!(command.status().unwrap().success());
+        says(&doctor("locked"), "deploy key", "fail", &["has a passphrase"]);
+    }
+}

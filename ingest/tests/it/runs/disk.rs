@@ -3,10 +3,10 @@
 use super::*;
 
 /// A small file system at a path, gone when dropped.
-struct Small(PathBuf);
+pub(super) struct Small(PathBuf);
 
 impl Small {
-    fn mount(at: &Path, size: &str) -> Option<Self> {
+    pub(super) fn mount(at: &Path, size: &str) -> Option<Self> {
         if !is_root() {
             skip("only root can mount a small file system");
             return None;
@@ -25,7 +25,7 @@ impl Small {
     }
 
     /// Fills what is free, but for so many bytes.
-    fn fill_but(&self, free: u64) {
+    pub(super) fn fill_but(&self, free: u64) {
         let disk = rustix::fs::statvfs(&self.0).unwrap();
         let available = disk.f_bavail * disk.f_frsize;
         let ballast = available.saturating_sub(free);

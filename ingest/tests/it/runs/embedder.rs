@@ -3,7 +3,7 @@
 use super::*;
 
 /// The library that the set-up has installed; the tests are run after it.
-fn installed() -> Places {
+pub(super) fn installed() -> Places {
     let places = Places::from_env(None, None);
     let onnxruntime = places.onnxruntime().unwrap_or_else(|e| panic!("{e}; run deploy/setup"));
     let model = places.model(DEFAULT_MODEL).unwrap_or_else(|_| {

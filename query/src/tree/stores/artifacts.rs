@@ -7,7 +7,9 @@
 //! ```
 //!
 //! A component that ends at `=` is a directory, one that ends at `@` a file; names of versions sort by time.
-//! Nothing is ever overwritten, so daemons may share a bucket.
+//! Nothing is ever overwritten, so daemons may share a bucket. Old versions go only where [`Keep`] says so.
+
+mod prune;
 
 use super::{children, now};
 use crate::tree::error::TreeError;
@@ -22,6 +24,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+pub use prune::Keep;
+
 /// What the object store may take for one request.
 const WITHIN: Duration = Duration::from_secs(20);
 /// The end of the name of a version that is a deletion.
@@ -35,6 +39,7 @@ pub struct Artifacts {
     /// Taken when the store is dropped.
     runtime: Option<tokio::runtime::Runtime>,
     file_bytes: u64,
+    keep: Keep,
     last: AtomicI64,
 }
 
@@ -52,7 +57,15 @@ impl Artifacts {
             .thread_name("artifacts")
             .enable_all()
             .build()?;
-        Ok(Self { objects, runtime: Some(runtime), file_bytes, last: AtomicI64::new(0) })
+        let (runtime, last) = (Some(runtime), AtomicI64::new(0));
+        Ok(Self { objects, runtime, file_bytes, keep: Keep::default(), last })
+    }
+
+    /// The same with a limit on what is kept of the past.
+    #[must_use]
+    pub fn keeping(mut self, keep: Keep) -> Self {
+        self.keep = keep;
+        self
     }
 
     /// Runs a request to its end, from any thread.
@@ -161,6 +174,53 @@ impl Artifacts {
         Ok(())
     }
 
+    /// Whether a file may be written: not when it would not fit beside the latest versions of all others.
+    fn check_size(&self, path: &str, size: u64) -> Result<(), TreeError> {
+        if self.keep.bytes == 0 {
+            return Ok(());
+        }
+        let mut all = self.all("")?;
+        let (id, modified) = ("9".repeat(24), now());
+        let written = Version { id, modified, size, deleted: false };
+        all.entry(path.to_owned()).or_default().push(written);
+        self.keep.too_many(&all).map(drop).map_err(|()| TreeError::TooLarge {
+            path: path.into(),
+            what: "what all artifacts hold",
+            limit: self.keep.bytes,
+        })
+    }
+
+    /// Removes what is over the limits. A version that cannot be removed now is looked at by the next write.
+    fn prune(&self, path: &str) {
+        let mut gone: Vec<(String, String)> = Vec::new();
+        if self.keep.versions > 0
+            && let Ok(versions) = self.versions(path)
+        {
+            let over = self.keep.over(&versions).iter();
+            gone.extend(over.map(|v| (path.to_owned(), v.id.clone())));
+        }
+        if self.keep.bytes > 0
+            && let Ok(mut all) = self.all("")
+        {
+            for (path, id) in &gone {
+                all.entry(path.clone()).and_modify(|vs| vs.retain(|v| v.id != *id));
+            }
+            gone.extend(self.keep.too_many(&all).unwrap_or_default());
+        }
+        let mut removed = 0_usize;
+        for (path, id) in gone {
+            let (objects, object) = (Arc::clone(&self.objects), file_prefix(&path).join(id));
+            removed +=
+                usize::from(self.wait(&path, async move { objects.delete(&object).await }).is_ok());
+        }
+        if removed > 0 {
+            tracing::info!(
+                "artifacts: {removed} old versions were removed; {}",
+                self.keep.describe()
+            );
+        }
+    }
+
     fn is_dir(&self, path: &str) -> Result<bool, TreeError> {
         Ok(path.is_empty() || children(live(&self.all(path)?), path).is_some())
     }
@@ -253,6 +313,10 @@ impl Store for Artifacts {
         true
     }
 
+    fn keeps(&self) -> Option<String> {
+        Some(self.keep.describe())
+    }
+
     fn stat(&self, _: &str, path: &str) -> Result<Meta, TreeError> {
         let dir = Meta { kind: Kind::Dir, size: 0, modified: now() };
         if path.is_empty() {
@@ -293,7 +357,10 @@ impl Store for Artifacts {
         if self.is_dir(path)? {
             return Err(TreeError::IsDirectory(path.into()));
         }
-        self.put(path, file_prefix(path).join(self.new_id()), content.to_vec())
+        self.check_size(path, content.len() as u64)?;
+        self.put(path, file_prefix(path).join(self.new_id()), content.to_vec())?;
+        self.prune(path);
+        Ok(())
     }
 
     fn make_dir(&self, _: &str, path: &str) -> Result<(), TreeError> {
@@ -305,7 +372,9 @@ impl Store for Artifacts {
     fn delete(&self, _: &str, path: &str) -> Result<(), TreeError> {
         if self.versions(path)?.last().is_some_and(|v| !v.deleted) {
             let object = file_prefix(path).join(format!("{}{GONE}", self.new_id()));
-            return self.put(path, object, Vec::new());
+            self.put(path, object, Vec::new())?;
+            self.prune(path);
+            return Ok(());
         }
         match children(live(&self.all(path)?), path) {
             None => Err(TreeError::NotFound(path.into())),

@@ -1,0 +1,488 @@
+//! Requests that no client of ours sends: other names for this server, other sites, forms and plain text,
+//! no token, too many. On every route, each is refused before the route is asked.
+
+use crate::support::{Daemon, Fixture};
+use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+const TREE: &str =
+    "//- ports.md\n# Ports\n\n## Ports on app1\n\nThe unit harbor-web.service opens port 8080.\n";
+
+/// Every route with its method: from the sources, so that none is forgotten.
+fn routes() -> Vec<(&'static str, String)> {
+    let sources = [
+        include_str!("../../src/http.rs"),
+        include_str!("../../src/http/fs.rs"),
+        include_str!("../../src/http/page.rs"),
+    ];
+    let mut routes = vec![("GET", "/nowhere".to_owned()), ("PUT", "/v1/ask".to_owned())];
+    for source in sources {
+        for route in source.split(".route(").skip(1) {
+            let Some((path, rest)) =
+                route.trim_start().strip_prefix('"').and_then(|r| r.split_once('"'))
+            else {
+                continue;
+            };
+            let handler = rest.split(".route(").next().unwrap_or_default();
+            let path = path
+                .replace("{*dir}", "x")
+                .replace("{*path}", "ports.md")
+                .replace("{file}", "page.css");
+            let handler = handler.lines().next().unwrap_or_default();
+            if handler.contains("get(") || handler.contains("any(") {
+                routes.push(("GET", path.clone()));
+            }
+            if handler.contains("post(") || handler.contains("any(") {
+                routes.push(("POST", path));
+            }
+        }
+    }
+    assert!(routes.len() >= 34, "{routes:?}");
+    routes
+}
+
+fn request(method: &str, path: &str, headers: &str) -> String {
+    let body = if method == "GET" { "" } else { "{}" };
+    let length =
+        if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+    format!("{method} {path} HTTP/1.1\r\n{headers}{length}Connection: close\r\n\r\n{body}")
+}
+
+fn code(body: &str) -> String {
+    let value: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+    value["error"]["code"].as_str().unwrap_or("").to_owned()
+}
+
+/// Names under which a browser may be made to reach this server, and what is no name at all.
+fn hosts(port: &str) -> Vec<String> {
+    let next = port.parse::<u32>().unwrap() % 60_000 + 1;
+    let mut hosts: Vec<String> = [
+        "evil.example",
+        "localhost",
+        "127.0.0.1",
+        "[::1]",
+        "localhost:80",
+        "localhost:",
+        "127.0.0.1:",
+        "",
+        "*",
+        "null",
+        "unix",
+    ]
+    .map(str::to_owned)
+    .into();
+    hosts.push(format!("127.0.0.1:{next}"));
+    for name in [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "evil.localhost",
+        "localhost.",
+        "127.0.0.1.",
+        "LOCALHOST.",
+        "localhost.localdomain",
+        "127.1",
+        "127.0.1",
+        "127.0.0.2",
+        "0.0.0.0",
+        "0",
+        "2130706433",
+        "0x7f000001",
+        "0x7f.0.0.1",
+        "0177.0.0.1",
+        "127.0.0.1.nip.io",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[0:0:0:0:0:0:0:1]",
+        "[::1%lo]",
+        "[::1%25lo]",
+        "[::]",
+        "::1",
+        "user@127.0.0.1",
+        "user:word@localhost",
+        "http://localhost",
+        "//localhost",
+        "localhost/",
+        "localhost#",
+        "localhost?",
+        "localhost%00",
+        "localhost%2e",
+        "xn--localhost",
+        "local host",
+        "\u{ff4c}ocalhost",
+        "localhost,evil.example",
+        "-localhost",
+        "localhost\u{0}",
+    ] {
+        hosts.push(format!("{name}:{port}"));
+    }
+    hosts.extend([
+        format!("localhost:0{port}"),
+        format!("localhost:{port}:{port}"),
+        format!("localhost:+{port}"),
+    ]);
+    hosts
+}
+
+/// Origins that are not ours.
+fn origins(port: &str) -> Vec<String> {
+    let mut origins: Vec<String> = [
+        "null",
+        "NULL",
+        "",
+        "*",
+        "https://evil.example",
+        "file://",
+        "data:",
+        "about:blank",
+        "http://localhost",
+        "http://127.0.0.1",
+        "http://[::1]",
+        "chrome-extension://abcdef",
+        "http://",
+    ]
+    .map(str::to_owned)
+    .into();
+    for form in [
+        "http://evil.example:P",
+        "http://localhost:P.evil.example",
+        "http://localhost.evil.example:P",
+        "http://localhost.:P",
+        "http://127.1:P",
+        "http://0.0.0.0:P",
+        "http://[::ffff:7f00:1]:P",
+        "http://user@localhost:P",
+        "http://localhost:P/",
+        "http://localhost:P/x",
+        "http://localhost:P#",
+        "ws://localhost:P",
+        "ftp://localhost:P",
+        "localhost:P",
+        "//localhost:P",
+        "http:/localhost:P",
+        "http://localhost:P, http://evil.example",
+        "http://localhost:P http://evil.example",
+        "http://evil.example?http://localhost:P",
+        "http://http://localhost:P",
+    ] {
+        origins.push(form.replace('P', port));
+    }
+    origins
+}
+
+/// What a form or a simple request of another site's page can send, and what only looks like JSON.
+const KINDS: [&str; 15] = [
+    "text/plain",
+    "text/plain;charset=UTF-8",
+    "text/plain; application/json",
+    "text/html",
+    "text/json",
+    "multipart/form-data; boundary=x",
+    "application/x-www-form-urlencoded",
+    "application/x-www-form-urlencoded; application/json",
+    "application/jsonx",
+    "application/json, text/plain",
+    "application/ld+json",
+    "application/*",
+    "*/*",
+    "",
+    "json",
+];
+
+#[test]
+fn no_other_name_site_or_form_gets_to_any_route() {
+    let fixture = Fixture::lexical(TREE);
+    let daemon = Daemon::start(&fixture.data(), &["--embedder", "none"]);
+    let (own, port) =
+        (daemon.address.clone(), daemon.address.rsplit(':').next().unwrap().to_owned());
+    let (hosts, origins, routes) = (hosts(&port), origins(&port), routes());
+    assert!(hosts.len() >= 50 && origins.len() >= 30, "{} {}", hosts.len(), origins.len());
+    let json = "Content-Type: application/json\r\n";
+    let mut sent = 0;
+    let mut refused = |method: &str,
+                       path: &str,
+                       headers: &str,
+                       statuses: &[u16],
+                       codes: &[&str]| {
+        let (status, body) = daemon.send(&request(method, path, headers));
+        sent += 1;
+        // What is no HTTP at all is refused below the routes, without a body.
+        let is_ours = body.is_empty() && status == 400 || codes.contains(&code(&body).as_str());
+        assert!(statuses.contains(&status) && is_ours, "{method} {path}\n{headers}{status} {body}");
+    };
+    for (method, path) in &routes {
+        for host in &hosts {
+            let headers = format!("Host: {host}\r\n{json}");
+            refused(method, path, &headers, &[403, 400], &["host_not_allowed", "bad_host"]);
+        }
+        refused(method, path, json, &[400], &["bad_host"]);
+        refused(
+            method,
+            path,
+            &format!("Host: {own}\r\nHost: {own}\r\n{json}"),
+            &[400],
+            &["bad_host"],
+        );
+        // A request line that names another host than the header.
+        let absolute = format!("http://evil.example{path}");
+        refused(
+            method,
+            &absolute,
+            &format!("Host: {own}\r\n{json}"),
+            &[400, 403],
+            &["host_not_allowed"],
+        );
+        for origin in &origins {
+            let headers = format!("Host: {own}\r\nOrigin: {origin}\r\n{json}");
+            refused(method, path, &headers, &[403], &["origin_not_allowed"]);
+        }
+        let two = format!(
+            "Host: {own}\r\nOrigin: http://{own}\r\nOrigin: https://evil.example\r\n{json}"
+        );
+        refused(method, path, &two, &[403], &["origin_not_allowed"]);
+        if *method != "POST" {
+            continue;
+        }
+        for kind in KINDS {
+            let headers = format!("Host: {own}\r\nContent-Type: {kind}\r\n");
+            refused(method, path, &headers, &[415], &["not_json"]);
+        }
+        refused(method, path, &format!("Host: {own}\r\n"), &[415], &["not_json"]);
+        let two = format!("Host: {own}\r\n{json}Content-Type: text/plain\r\n");
+        refused(method, path, &two, &[415], &["not_json"]);
+    }
+    // The names that are ours, in any case, from our own page.
+    for host in [
+        own.clone(),
+        format!("localhost:{port}"),
+        format!("LocalHost:{port}"),
+        format!("[::1]:{port}"),
+    ] {
+        let headers = format!("Host: {host}\r\nOrigin: http://{own}\r\n");
+        assert_eq!(daemon.send(&request("GET", "/v1/status", &headers)).0, 200, "{host}");
+    }
+    assert!(sent > 3000, "{sent}");
+}
+
+#[test]
+fn every_response_tells_browsers_what_they_may_not_do() {
+    let fixture = Fixture::lexical(TREE);
+    let daemon = Daemon::start(&fixture.data(), &["--embedder", "none"]);
+    let own = format!("Host: {}\r\nContent-Type: application/json\r\n", daemon.address);
+    let mut pages = 0;
+    for (method, path) in routes() {
+        for headers in
+            [own.clone(), format!("{own}Accept: text/html\r\n"), "Host: evil.example\r\n".into()]
+        {
+            // A listening MCP client is kept open; it has the headers all the same.
+            if (method, path.as_str()) == ("GET", "/mcp") {
+                continue;
+            }
+            let response = daemon.raw(&request(method, &path, &headers));
+            let (head, body) = response.split_once("\r\n\r\n").unwrap();
+            let head = head.to_ascii_lowercase();
+            for wanted in [
+                "x-content-type-options: nosniff",
+                "x-frame-options: deny",
+                "content-security-policy: default-src 'none'",
+                "referrer-policy: same-origin",
+                "cross-origin-resource-policy: same-origin",
+                "cross-origin-opener-policy: same-origin",
+                "frame-ancestors 'none'",
+            ] {
+                assert!(head.contains(wanted), "{method} {path}: no {wanted}\n{head}");
+            }
+            assert!(!head.contains("access-control-allow"), "{head}");
+            assert!(!head.contains("unsafe") && !head.contains("script-src *"), "{head}");
+            if head.contains("content-type: text/html") {
+                pages += 1;
+                let inline = body
+                    .split("<script")
+                    .skip(1)
+                    .any(|s| !s.starts_with(" src=\"/") && !s.starts_with(" defer"));
+                assert!(
+                    !inline && !body.contains(" style=") && !body.contains(" onclick="),
+                    "{path}"
+                );
+            }
+        }
+    }
+    assert!(pages > 4, "{pages}");
+}
+
+fn config(fixture: &Fixture, server: &str) -> std::path::PathBuf {
+    let path = fixture.dir.path().join("query.toml");
+    std::fs::write(&path, format!("[server]\n{server}")).unwrap();
+    path
+}
+
+fn with_config(fixture: &Fixture, server: &str) -> Daemon {
+    let config = config(fixture, server);
+    Daemon::start(&fixture.data(), &["--embedder", "none", "--config", config.to_str().unwrap()])
+}
+
+#[test]
+fn with_a_token_nothing_is_told_without_it() {
+    let fixture = Fixture::lexical(TREE);
+    let file = fixture.dir.path().join("token");
+    std::fs::write(&file, "correct-horse-battery\n").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let daemon = with_config(&fixture, &format!("token_file = {file:?}\n"));
+    let own = format!("Host: {}\r\nContent-Type: application/json\r\n", daemon.address);
+    for (method, path) in routes() {
+        let is_open = ["/livez", "/readyz"].contains(&path.as_str());
+        for authorization in [
+            "",
+            "Authorization: Bearer\r\n",
+            "Authorization: Bearer \r\n",
+            "Authorization: Bearer correct-horse-batterz\r\n",
+            "Authorization: Bearer correct-horse-battery2\r\n",
+            "Authorization: Basic correct-horse-battery\r\n",
+            "Authorization: correct-horse-battery\r\n",
+            "Authorization: Bearer correct-horse-battery\r\nAuthorization: Bearer x\r\n",
+        ] {
+            let response = daemon.raw(&request(method, &path, &format!("{own}{authorization}")));
+            let status: u16 = response.split(' ').nth(1).unwrap().parse().unwrap();
+            if is_open {
+                assert_eq!(status, 200, "{path}");
+                continue;
+            }
+            assert_eq!(status, 401, "{method} {path} {authorization}");
+            assert!(
+                response.to_ascii_lowercase().contains("www-authenticate: bearer"),
+                "{response}"
+            );
+            assert!(
+                !response.contains("harbor-web") && response.contains("no_token"),
+                "{response}"
+            );
+        }
+    }
+    let given = format!("{own}Authorization: bearer correct-horse-battery\r\n");
+    let (status, body) = daemon.send(&request("GET", "/v1/ask?q=which+unit+opens+8080", &given));
+    assert!(status == 200 && body.contains("harbor-web.service"), "{body}");
+}
+
+#[test]
+fn settings_of_the_server_that_are_wrong_are_refused() {
+    let fixture = Fixture::lexical(TREE);
+    let short = fixture.dir.path().join("short");
+    std::fs::write(&short, "short\n").unwrap();
+    for (server, says) in [
+        (format!("token_file = {short:?}\n"), "server.token_file"),
+        ("token_file = \"/nowhere/token\"\n".to_owned(), "server.token_file"),
+        ("rate_limit = 0\n".to_owned(), "server.rate_limit"),
+        (
+            "trusted_proxies = [\"proxy.example\"]\nrate_limit = 1\n".to_owned(),
+            "server.trusted_proxies",
+        ),
+        ("tokenfile = \"x\"\n".to_owned(), "did you mean `server.token_file`"),
+        ("sandbox = \"maybe\"\n".to_owned(), "sandbox"),
+    ] {
+        let config = config(&fixture, &server);
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_runbook-query"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--embedder", "none", "--config"])
+            .arg(config)
+            .arg("--data")
+            .arg(fixture.data())
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{server}{stderr}");
+        assert!(stderr.contains(says), "{server}{stderr}");
+    }
+}
+
+#[test]
+fn a_client_that_asks_too_much_waits_and_forged_addresses_do_not_help() {
+    let fixture = Fixture::lexical(TREE);
+    // DP-04: the address that a client claims to have counts for nothing.
+    let daemon = with_config(&fixture, "rate_limit = 6\n");
+    let own = format!("Host: {}\r\n", daemon.address);
+    let ask = |n: usize| {
+        let forged = format!(
+            "{own}X-Forwarded-For: 192.0.2.{n}\r\nX-Real-IP: 192.0.2.{n}\r\nForwarded: for=192.0.2.{n}\r\n"
+        );
+        daemon.raw(&request("GET", "/v1/status", &forged))
+    };
+    for n in 0..6 {
+        assert!(ask(n).starts_with("HTTP/1.1 200"), "{n}");
+    }
+    let response = ask(99);
+    assert!(
+        response.starts_with("HTTP/1.1 429") && response.contains("too_many_requests"),
+        "{response}"
+    );
+    let seconds = response
+        .to_ascii_lowercase()
+        .split("retry-after: ")
+        .nth(1)
+        .and_then(|r| r.split('\r').next().unwrap().parse::<u64>().ok());
+    assert!(seconds.is_some_and(|s| (1..=10).contains(&s)), "{response}");
+    assert_eq!(daemon.get("/livez").0, 200, "whoever watches over it may go on");
+
+    // Behind a proxy that is trusted, its clients are told apart.
+    let daemon = with_config(&fixture, "rate_limit = 6\ntrusted_proxies = [\"127.0.0.0/8\"]\n");
+    let own = format!("Host: {}\r\n", daemon.address);
+    let ask = |told: &str| {
+        daemon.send(&request("GET", "/v1/status", &format!("{own}X-Forwarded-For: {told}\r\n"))).0
+    };
+    for n in 0..10 {
+        assert_eq!(ask(&format!("192.0.2.{n}")), 200);
+    }
+    // What the client itself wrote stands before what the proxy adds.
+    for n in 0..5 {
+        assert_eq!(ask(&format!("10.0.0.{n}, 192.0.2.1")), 200, "{n}");
+    }
+    assert_eq!(ask("10.0.0.99, 192.0.2.1"), 429);
+    assert_eq!(ask("192.0.2.1, 192.0.2.50"), 200);
+}
+
+fn over(socket: &Path, request: &str) -> String {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response).unwrap();
+    String::from_utf8_lossy(&response).into_owned()
+}
+
+#[test]
+fn a_unix_socket_serves_whom_its_mode_lets_in() {
+    let fixture = Fixture::lexical(TREE);
+    let socket = fixture.dir.path().join("query.sock");
+    let settings = format!("unix_socket = {socket:?}\n");
+    let mut daemon = with_config(&fixture, &settings);
+    assert_eq!(std::fs::metadata(&socket).unwrap().mode() & 0o777, 0o660);
+    let response =
+        over(&socket, &request("GET", "/v1/ask?q=which+unit+opens+8080", "Host: localhost\r\n"));
+    assert!(
+        response.starts_with("HTTP/1.1 200") && response.contains("harbor-web.service"),
+        "{response}"
+    );
+    for headers in ["Host: evil.example\r\n", "Host: localhost\r\nOrigin: https://evil.example\r\n"]
+    {
+        assert!(over(&socket, &request("GET", "/v1/status", headers)).starts_with("HTTP/1.1 403"));
+    }
+    // TCP goes on beside it, where it was asked for; there the short name is none.
+    assert_eq!(daemon.get("/livez").0, 200);
+    assert_eq!(daemon.send(&request("GET", "/livez", "Host: localhost\r\n")).0, 403);
+    // A second daemon does not take it away; one that follows a killed one does.
+    let config = config(&fixture, &settings);
+    let second = std::process::Command::new(env!("CARGO_BIN_EXE_runbook-query"))
+        .args(["serve", "--embedder", "none", "--config"])
+        .arg(&config)
+        .arg("--data")
+        .arg(fixture.data())
+        .output()
+        .unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&second.stderr).contains("query.sock"));
+    daemon.signal("-KILL");
+    daemon.exit_code();
+    let _third = with_config(&fixture, &settings);
+    assert!(
+        over(&socket, &request("GET", "/livez", "Host: localhost\r\n")).starts_with("HTTP/1.1 200")
+    );
+}
