@@ -16,8 +16,13 @@ type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 pub(crate) type Errors = &'static [(u16, &'static str)];
 
 /// The checks that every request passes.
-const OF_EVERY_REQUEST: Errors =
-    &[(400, "bad_host"), (403, "host_not_allowed"), (403, "origin_not_allowed")];
+const OF_EVERY_REQUEST: Errors = &[
+    (400, "bad_host"),
+    (401, "no_token"),
+    (403, "host_not_allowed"),
+    (403, "origin_not_allowed"),
+    (429, "too_many_requests"),
+];
 /// The same of a POST.
 const OF_EVERY_POST: Errors = &[(413, "body_too_large"), (415, "not_json")];
 

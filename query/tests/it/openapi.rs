@@ -304,12 +304,16 @@ fn replies_are_as_they_are_described() {
     validate(&json!({"document": document, "replies": calls.replies}));
 }
 
-/// A daemon with room for one operation of the tree, so that one of many gets 429.
+/// A daemon with room for one operation of the tree, so that one of many gets 429, and whose searches wait.
 fn busy(fixture: &Fixture, replies: &mut Vec<Value>) {
     let config = fixture.dir.path().join("busy.toml");
-    std::fs::write(&config, "[tree]\nconcurrent = 1\n").unwrap();
+    std::fs::write(&config, "[tree]\nconcurrent = 1\n[agents]\nfiles_first = \"always\"\n")
+        .unwrap();
     let args = ["--embedder", "none", "--config", config.to_str().unwrap()];
     let daemon = Daemon::start(&fixture.data(), &args);
+    let (status, steered) = daemon.get("/v1/search?q=port");
+    assert!(steered.contains("\"steered\":true"), "{steered}");
+    replies.push(json!({"path": "/v1/search", "method": "get", "status": status, "kind": "application/json", "body": steered}));
     let body = json!({"command": "for i in 1 2 3 4 5 6 7 8; do for j in 1 2 3 4 5 6 7 8; do for k in $(seq 1 400); do true; done; done; done"});
     let seen: Vec<(u16, String)> = std::thread::scope(|scope| {
         let asking: Vec<_> =
