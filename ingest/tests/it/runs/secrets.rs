@@ -1,6 +1,6 @@
 //! Secrets: redacted in all that is written, reported by path, line and rule, never by value.
 
-use super::{SOURCE, World, fs, ingested, write};
+use super::{SOURCE, fs, ingested, write};
 use serde_json::{Value, json};
 use std::path::Path;
 
