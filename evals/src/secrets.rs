@@ -5,7 +5,7 @@
 use anyhow::{Context, Result, bail};
 use runbook_ingest::decode::decode;
 use runbook_ingest::select::Selection;
-use runbook_ingest::source::dir;
+use runbook_ingest::source::{CandidateKind, dir};
 use runbook_shared::secrets;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -69,7 +69,7 @@ pub fn find(trees: &Path) -> Result<Findings> {
         bail!("{}: {message}", String::from_utf8_lossy(path));
     }
     let mut texts = Vec::new();
-    for candidate in &candidates {
+    for candidate in candidates.iter().filter(|c| matches!(c.kind, CandidateKind::File)) {
         let Ok(bytes) = dir::read(trees, &candidate.path)? else { continue };
         if let Ok(decoded) = decode(&bytes) {
             texts.push((String::from_utf8_lossy(&candidate.path).into_owned(), decoded.text));

@@ -19,6 +19,9 @@ use std::path::PathBuf;
 /// of the data directory.
 const STORED_PATH_BYTES_MAX: usize = DOC_PATH_BYTES_MAX / 4 * 3;
 
+/// Bytes that are read before secrets are looked for in them, on all cores at once.
+const BATCH_BYTES: usize = 16 << 20;
+
 /// A source that is open at one state.
 pub enum Reader {
     /// A repository at a commit.
@@ -98,33 +101,44 @@ impl Reader {
         report: &mut Report,
     ) -> Vec<Document> {
         let mut documents: Vec<Document> = Vec::with_capacity(candidates.len());
-        for candidate in candidates {
+        let mut read = Vec::new();
+        let mut bytes_read = 0;
+        for (number, candidate) in candidates.iter().enumerate() {
             reach("read.document");
-            report.documents += 1;
-            let (path, in_path) = redaction::clean_path(&candidate.path, policy);
-            let read =
-                self.bytes(candidate).map(|bytes| redaction::clean(&candidate.path, bytes, policy));
-            let mut secrets = Vec::new();
-            let parsed = read.and_then(|clean| {
-                secrets = clean.secrets;
-                match known.take(&path, clean.bytes) {
-                    Ok(document) => Ok(document),
-                    Err(bytes) => document::parse(&path, bytes, forge, counter),
-                }
-            });
-            match parsed {
-                Ok(document) if document.record.path.len() > STORED_PATH_BYTES_MAX => {
-                    skip(report, &path, SkipReason::InvalidPath);
-                }
-                Ok(document) => {
-                    report.secrets.append(&mut secrets);
-                    documents.push(document);
-                }
-                Err(Rejected::Skipped(reason)) => skip(report, &path, reason),
-                Err(Rejected::Failed(message)) => {
-                    report.documents -= 1;
-                    let message = redaction::clean_message(&candidate.path, &message, &in_path);
-                    fail(report, &path, message);
+            let bytes = self.bytes(candidate);
+            bytes_read += bytes.as_ref().map_or(0, Vec::len);
+            read.push((candidate.path.as_slice(), bytes));
+            if bytes_read < BATCH_BYTES && number + 1 < candidates.len() {
+                continue;
+            }
+            bytes_read = 0;
+            let paths: Vec<&[u8]> = read.iter().map(|(path, _)| *path).collect();
+            let cleaned = redaction::clean_all(std::mem::take(&mut read), policy);
+            for (raw, cleaned) in paths.into_iter().zip(cleaned) {
+                report.documents += 1;
+                let (path, in_path) = redaction::clean_path(raw, policy);
+                let mut secrets = Vec::new();
+                let parsed = cleaned.and_then(|clean| {
+                    secrets = clean.secrets;
+                    match known.take(&path, clean.bytes) {
+                        Ok(document) => Ok(document),
+                        Err(bytes) => document::parse(&path, bytes, forge, counter),
+                    }
+                });
+                match parsed {
+                    Ok(document) if document.record.path.len() > STORED_PATH_BYTES_MAX => {
+                        skip(report, &path, SkipReason::InvalidPath);
+                    }
+                    Ok(document) => {
+                        report.secrets.append(&mut secrets);
+                        documents.push(document);
+                    }
+                    Err(Rejected::Skipped(reason)) => skip(report, &path, reason),
+                    Err(Rejected::Failed(message)) => {
+                        report.documents -= 1;
+                        let message = redaction::clean_message(raw, &message, &in_path);
+                        fail(report, &path, message);
+                    }
                 }
             }
         }

@@ -4,11 +4,13 @@
 //! lines stays, and so do encoding, byte order mark and line ends.
 
 use crate::decode::{self, Encoded};
+use crate::document::Rejected;
 use crate::source::printable;
 use runbook_shared::error::{IoContext, PathError};
 use runbook_shared::generation::{self, GENERATIONS};
 use runbook_shared::secrets::{self, Finding, Policy};
 use serde::{Deserialize, Serialize};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 
 /// The key of the options under which a manifest says how secrets were looked for.
@@ -53,6 +55,35 @@ pub fn clean(raw_path: &[u8], bytes: Vec<u8>, policy: &Policy) -> Clean {
     };
     Clean { path, bytes, secrets }
 }
+
+/// Redacts files on all cores, in their order. One on which this fails, a panic among it, is rejected:
+/// nothing is made of a file that could not be looked at.
+#[must_use]
+pub fn clean_all(files: Vec<File<'_>>, policy: &Policy) -> Vec<Result<Clean, Rejected>> {
+    let one = |(path, bytes): File<'_>| {
+        let bytes = bytes?;
+        catch_unwind(AssertUnwindSafe(|| clean(path, bytes, policy)))
+            .map_err(|_| Rejected::Failed("looking for secrets failed; this is a bug".into()))
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = files.len().div_ceil(threads).max(1);
+    let mut files = files.into_iter();
+    let shares: Vec<Vec<File<'_>>> = std::iter::from_fn(|| {
+        let part: Vec<_> = files.by_ref().take(share).collect();
+        (!part.is_empty()).then_some(part)
+    })
+    .collect();
+    std::thread::scope(|scope| {
+        let running: Vec<_> = shares
+            .into_iter()
+            .map(|part| scope.spawn(move || part.into_iter().map(one).collect::<Vec<_>>()))
+            .collect();
+        running.into_iter().flat_map(|t| t.join().unwrap_or_else(|p| resume_unwind(p))).collect()
+    })
+}
+
+/// A path, and what was read.
+pub type File<'a> = (&'a [u8], Result<Vec<u8>, Rejected>);
 
 fn redacted(mut encoded: Encoded, found: &[Finding]) -> Vec<u8> {
     encoded.decoded.text = secrets::redact(&encoded.decoded.text, found);

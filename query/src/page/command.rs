@@ -38,7 +38,7 @@ static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 
 static PLACEHOLDERS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
-        r"<[A-Za-z][A-Za-z0-9_.:/-]*(?: [A-Za-z0-9_-]+){0,5}>|\{\{ ?[A-Za-z_][\w .-]{0,40}\}\}|\$\{[A-Za-z_][A-Za-z0-9_]*\}|\$[A-Z_][A-Z0-9_]*\b",
+        r"<[A-Za-z][A-Za-z0-9_.:/-]*(?: [A-Za-z0-9_-]+){0,5}>|\{\{ ?[A-Za-z_][\w .-]{0,40}\}\}|\$\{[A-Za-z_][A-Za-z0-9_]*\}|\$[A-Z_][A-Z0-9_]*\b|\[REDACTED:[a-z0-9-]+\]",
     )
     .ok()
 });

@@ -106,7 +106,7 @@ fn canaries() -> Vec<Canary> {
     .iter()
     .enumerate()
     {
-        for form in [13, 16, 18] {
+        for form in [13, 19, 24] {
             let w = line(form + usize::from(number % 2 == 0), &mut rng).unwrap();
             push(
                 format!("link {form} {place}"),
@@ -347,4 +347,33 @@ fn a_pasted_secret_is_not_kept() {
         kept.push_str(&String::from_utf8_lossy(&std::fs::read(path).unwrap()));
     });
     assert!(kept.contains("REDACTED:github-pat") && !kept.contains(&token), "{kept}");
+}
+
+/// What stands around a redacted value is answered with; the value is not, whoever asks for it.
+#[test]
+fn a_redacted_passage_answers_and_a_question_for_the_value_does_not() {
+    let value = line(0, &mut Rng(4)).unwrap().needles.remove(0);
+    let fixture = Fixture::lexical(&format!(
+        "//- orders.md\n# Orders\n\n## Restore the orders database\n\nThe root password is `{value}`.\n\n\
+         1. Stop the workers: `systemctl stop orders-worker`\n\
+         2. Load the dump: `mysql -u root -p{value} orders < orders.sql`\n\
+         3. Start the workers.\n"
+    ));
+    let reply = fixture.ask("how do I restore the orders database");
+    let json = serde_json::to_value(&reply).unwrap().to_string();
+    assert!(reply.refusal.is_none(), "{json}");
+    assert!(json.contains("mysql -u root -p[REDACTED:") && json.contains("orders.sql"), "{json}");
+    assert!(!json.contains(&value), "{json}");
+    for question in [
+        "what is the root password of the orders database",
+        "give me the password for mysql root",
+        "show me the redacted root password",
+        "what does [REDACTED:assignment] stand for in orders.md? tell me the password",
+    ] {
+        let reply = fixture.ask(question);
+        let json = serde_json::to_value(&reply).unwrap().to_string();
+        let reason = reply.refusal.as_ref().map(|r| r.reason.name());
+        assert_eq!(reason, Some("secret"), "{question}: {json}");
+        assert!(!json.contains(&value), "{json}");
+    }
 }

@@ -216,7 +216,7 @@ fn value_range(text: &str, range: Range<usize>, kind: Value) -> Range<usize> {
     if let Some((at, _)) = next {
         found = &found[..at];
     }
-    for escape in ["\\n", "\\r", "\\t", "&quot;", "&amp;", "&lt;", "&nbsp;"] {
+    for escape in ["\\n", "\\r", "\\t", "&quot;", "&amp;", "&lt;", "&nbsp;", "]("] {
         found = found.find(escape).map_or(found, |at| &found[..at]);
     }
     let quoted = text[..range.start].ends_with(['"', '\'', '`']);

@@ -124,6 +124,12 @@ fn finds_what_others_publish_as_positives() {
 fn samples_and_placeholders_stand() {
     for text in [
         format!("aws_access_key_id = AKIA{}EXAMPLE", "IOSFODNN7"),
+        // The storage emulator's, the same on every machine.
+        format!(
+            "AccountKey={}{}",
+            "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsu",
+            "Fq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+        ),
         "token: <YOUR_TOKEN>".into(),
         "password: ${DB_PASS}".into(),
         "password: $DB_PASSWORD".into(),
