@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Seconds for each target, where RUNBOOK_FUZZ_SECONDS does not say otherwise.
-const SECONDS: u64 = 6;
+const SECONDS: u64 = 4;
 /// How much slower a byte of a long input may be than one of an input a quarter as long.
 const SLOWER_MAX: f64 = 2.5;
 /// Shorter times than this say nothing, in nanoseconds.

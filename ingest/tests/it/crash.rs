@@ -367,7 +367,7 @@ fn killed_while_packs_are_merged() {
 fn killed_while_the_mirror_is_renewed() {
     let mut victim = Victim::new(false);
     // The fifth pack makes the others outgrow the largest.
-    let text = |n| noise(800_000, 2 * n);
+    let text = |n: u64| noise(800_000, 2 * n);
     for n in 1..=5 {
         victim.remote.rewrite("main", &[("noise.txt", &text(n)), ("a.md", "# A\n\ntext\n")]);
         if n < 5 {

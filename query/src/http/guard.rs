@@ -17,7 +17,7 @@ const OPEN_TO_ALL: [&str; 2] = ["/livez", "/readyz"];
 /// How long a client may take to send a body.
 const BODY_WITHIN: Duration = Duration::from_secs(20);
 /// Headers of every response that does not have its own.
-const HEADERS: [(HeaderName, &str); 7] = [
+static HEADERS: [(HeaderName, &str); 7] = [
     (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
@@ -33,7 +33,7 @@ pub(super) async fn check(State(app): State<App>, request: Request, next: Next) 
         Ok(()) => next.run(request.map(in_time)).await,
         Err(e) => e.into_response(),
     };
-    for (name, value) in HEADERS {
+    for (name, value) in &HEADERS {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     if let Some(ErrorCode(code)) = response.extensions().get() {

@@ -1,5 +1,6 @@
 //! Tests of the query crate and program, in one binary.
 
+mod access;
 mod agents;
 mod ask;
 mod caution;
@@ -23,6 +24,7 @@ mod model;
 mod offline;
 mod page;
 mod poisoned;
+mod reload;
 mod retrieval;
 mod runbook_sh;
 mod sandboxed;
