@@ -116,6 +116,10 @@ fn power_fails_during_a_run(name: &str, is_first: bool, with_model: bool, recove
             if matches!(changes[n - 1], Change::Open(..)) {
                 continue; // It changes nothing.
             }
+            // Vectors are many bytes: of their writes, some.
+            if with_model && n % 4 != 0 && matches!(changes[n - 1], Change::Write(..)) {
+                continue;
+            }
         }
         for loss in losses {
             let left = world.path("left");
