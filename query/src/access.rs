@@ -19,7 +19,7 @@ const TOKEN_BYTES_MIN: usize = 16;
 const CLIENTS_MAX: usize = 10_000;
 /// The name of connections over the Unix socket in `trusted_proxies`.
 const UNIX: &str = "unix";
-const FORWARDED: HeaderName = HeaderName::from_static("x-forwarded-for");
+static FORWARDED: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// `[server]` of the configuration.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -211,7 +211,7 @@ impl Rate {
         }
         let mut client = peer;
         let told: Vec<&str> =
-            headers.get_all(FORWARDED).iter().filter_map(|v| v.to_str().ok()).collect();
+            headers.get_all(&FORWARDED).iter().filter_map(|v| v.to_str().ok()).collect();
         for address in told.iter().flat_map(|v| v.split(',')).rev() {
             // What is no address was not written by a proxy that can be trusted.
             let Some(address) = parse_address(address.trim()) else { break };
@@ -270,7 +270,7 @@ mod tests {
     fn forwarded(values: &[&str]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for value in values {
-            headers.append(FORWARDED, value.parse().unwrap());
+            headers.append(&FORWARDED, value.parse().unwrap());
         }
         headers
     }

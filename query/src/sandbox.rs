@@ -12,6 +12,7 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use runbook_shared::embed::NO_EMBEDDER;
+use runbook_shared::generation::GENERATIONS;
 use serde::Deserialize;
 use std::path::{Component, Path, PathBuf};
 
@@ -22,7 +23,7 @@ const LIBRARIES: [&str; 4] = ["/usr/lib", "/usr/lib64", "/lib", "/lib64"];
 /// The library is tried in a child process before it is loaded: that program and its loader.
 const TRIAL: [&str; 3] = ["/bin/true", "/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"];
 /// What finding a server by its name and checking its certificate needs.
-const NETWORK: [&str; 9] = [
+const NETWORK: [&str; 10] = [
     "/etc/resolv.conf",
     "/etc/hosts",
     "/etc/host.conf",
@@ -32,6 +33,7 @@ const NETWORK: [&str; 9] = [
     "/etc/ssl",
     "/etc/pki",
     "/usr/share/ca-certificates",
+    "/usr/local/share/ca-certificates",
 ];
 /// Other things that are read while the program runs: the time zone, the number of cores, random numbers.
 const SYSTEM: [&str; 7] = [
@@ -166,15 +168,15 @@ fn around(data: &Path) -> Vec<PathBuf> {
     let real = std::path::absolute(data).unwrap_or_else(|_| data.to_owned());
     let Some(there) = real.ancestors().find(|p| p.exists()) else { return Vec::new() };
     let whole = std::fs::canonicalize(there).unwrap_or_else(|_| there.to_owned());
-    let mut paths = Vec::new();
-    if there == real {
-        paths.push(whole.clone());
-        paths.extend(whole.parent().map(Path::to_owned));
-        paths.extend(real.parent().map(Path::to_owned));
-    } else {
-        paths.push(whole);
+    let is_there = there == real;
+    let own = |p: &PathBuf| is_there && (*p == real || *p == whole);
+    let mut paths = vec![whole.clone()];
+    if is_there {
+        paths.extend([whole.parent(), real.parent()].into_iter().flatten().map(Path::to_owned));
     }
-    paths.retain(|p| !is_shared(p) || (*p == real && there == real));
+    paths.retain(|p| own(p) || !is_shared(p));
+    // Generations may lie on another disk.
+    paths.extend(std::fs::canonicalize(real.join(GENERATIONS)));
     if paths.is_empty() {
         tracing::warn!(
             "`{}` does not exist yet, and the directory above it is shared with others: start again \

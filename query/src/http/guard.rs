@@ -13,7 +13,7 @@ use std::time::Instant;
 /// Routes that tell nothing of the documents: whoever watches over the server may call them.
 const OPEN_TO_ALL: [&str; 2] = ["/livez", "/readyz"];
 /// Headers of every response that does not have its own.
-const HEADERS: [(HeaderName, &str); 7] = [
+static HEADERS: [(HeaderName, &str); 7] = [
     (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
@@ -29,7 +29,7 @@ pub(super) async fn check(State(app): State<App>, request: Request, next: Next) 
         Ok(()) => next.run(request).await,
         Err(e) => e.into_response(),
     };
-    for (name, value) in HEADERS {
+    for (name, value) in &HEADERS {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     if let Some(ErrorCode(code)) = response.extensions().get() {

@@ -104,6 +104,7 @@ fn damage(bytes: &[u8], random: &mut impl FnMut(usize) -> usize) -> (String, Opt
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "the figures of docs/measurements.md")]
 fn every_damage_is_found_named_and_kept_away() {
     let two = Two::new(Fixture::hybrid(TREE));
     let tries = how_many("RUNBOOK_TEST_DAMAGES", 400);

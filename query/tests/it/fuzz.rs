@@ -1,6 +1,7 @@
 //! Targets of the fuzzer: questions, command lines of the shell, patterns of grep and find, query strings.
 
 #[path = "../../../fuzz/engine.rs"]
+#[expect(clippy::print_stderr, reason = "the figures of docs/measurements.md")]
 mod engine;
 
 use crate::support::{Fixture, request};
@@ -300,6 +301,23 @@ fn globs_and_patterns() {
     });
 }
 
+const ROUTES: [&str; 14] = [
+    "/v1/ask",
+    "/v1/search",
+    "/v1/fs/ls",
+    "/v1/fs/read",
+    "/v1/fs/tree",
+    "/v1/fs/find",
+    "/v1/fs/grep",
+    "/v1/fs/load",
+    "/v1/fs/history",
+    "/",
+    "/read/ports.md",
+    "/browse/disk",
+    "/reported",
+    "/v1/index",
+];
+
 #[test]
 fn query_strings() {
     use axum::body::Body;
@@ -312,22 +330,6 @@ fn query_strings() {
     let router = TowerToHyperService::new(app.router());
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let routes = [
-        "/v1/ask",
-        "/v1/search",
-        "/v1/fs/ls",
-        "/v1/fs/read",
-        "/v1/fs/tree",
-        "/v1/fs/find",
-        "/v1/fs/grep",
-        "/v1/fs/load",
-        "/v1/fs/history",
-        "/",
-        "/read/ports.md",
-        "/browse/disk",
-        "/reported",
-        "/v1/index",
-    ];
     let words = [
         "?",
         "&",
@@ -384,7 +386,7 @@ fn query_strings() {
     };
     fuzz(&target, |bytes| {
         let (route, query) = bytes.split_first().unwrap_or((&0, b""));
-        let route = routes[usize::from(*route) % routes.len()];
+        let route = ROUTES[usize::from(*route) % ROUTES.len()];
         let uri = format!("{route}?{}", text(query));
         // What is no URI does not get past hyper.
         let Ok(request) = Request::get(uri).header("host", "localhost").body(Body::empty()) else {

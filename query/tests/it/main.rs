@@ -1,5 +1,6 @@
 //! Tests of the query crate and program, in one binary.
 
+mod access;
 mod agents;
 mod ask;
 mod canaries;
@@ -33,6 +34,7 @@ mod openapi;
 mod page;
 mod pinned;
 mod poisoned;
+mod reload;
 mod retrieval;
 mod runbook_sh;
 mod sandboxed;

@@ -122,6 +122,80 @@ fn built(dir: &Path) -> Option<PathBuf> {
     }
 }
 
+/// Where the daemon's things are, and what is none of its business.
+struct Places<'a> {
+    data: &'a Path,
+    state: &'a Path,
+    elsewhere: &'a Path,
+    /// Where somebody listens.
+    port: u16,
+}
+
+/// What is tried, and on what.
+type Tries = Vec<(&'static str, String)>;
+
+fn at(path: &Path) -> String {
+    path.display().to_string()
+}
+
+impl Places<'_> {
+    fn allowed(&self) -> Tries {
+        let (data, state) = (self.data, self.state);
+        let chunks = data.join("current/chunks.jsonl");
+        vec![
+            ("read", at(&chunks)),
+            ("list", at(data)),
+            ("read", at(&data.join("last-run.json"))),
+            ("create", at(&state.join("new"))),
+            ("write", at(&state.join("new"))),
+            ("remove", at(&state.join("new"))),
+            ("mkdir", at(&state.join("dir"))),
+        ]
+    }
+
+    fn refused(&self) -> Tries {
+        let (data, state, port) = (self.data, self.state, self.port);
+        let chunks = data.join("current/chunks.jsonl");
+        let (outside, escape) = (self.elsewhere.join("canary.txt"), self.elsewhere.join("escape"));
+        let here = std::process::id().to_string();
+        vec![
+            ("read", "/etc/passwd".to_owned()),
+            ("read", "/etc/shadow".into()),
+            ("read", "/etc/hostname".into()),
+            ("read", at(&outside)),
+            ("read", "/proc/self/environ".into()),
+            ("read", "/proc/1/environ".into()),
+            ("read", format!("/proc/{here}/environ")),
+            ("list", "/".into()),
+            ("list", "/root".into()),
+            ("list", "/home".into()),
+            ("list", "/tmp".into()),
+            ("list", "/var/lib".into()),
+            ("write", at(&outside)),
+            ("truncate", at(&outside)),
+            ("remove", at(&outside)),
+            ("create", at(&escape)),
+            ("mkdir", at(&escape)),
+            ("link", at(&escape)),
+            ("write", at(&chunks)),
+            ("truncate", at(&chunks)),
+            ("remove", at(&chunks)),
+            ("create", at(&data.join("new"))),
+            ("mkdir", at(&data.join("generations/new"))),
+            ("link", at(&data.join("link"))),
+            ("remove", at(&data.join("current"))),
+            ("run", "/bin/sh".into()),
+            ("run", "/usr/bin/env".into()),
+            ("run", at(&state.join("probe.out"))),
+            ("connect", port.to_string()),
+            ("connect", "80".into()),
+            ("bind", "0".into()),
+            ("bind", "8099".into()),
+            ("signal", here),
+        ]
+    }
+}
+
 #[test]
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn the_daemon_reads_its_generations_writes_its_state_and_can_do_nothing_else() {
@@ -137,54 +211,9 @@ fn the_daemon_reads_its_generations_writes_its_state_and_can_do_nothing_else() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let data = fixture.data();
-    let chunks = data.join("current/chunks.jsonl");
     let escape = elsewhere.path().join("escape");
-    let here = std::process::id().to_string();
-    let at = |path: &Path| path.display().to_string();
-    let allowed = [
-        ("read", at(&chunks)),
-        ("list", at(&data)),
-        ("read", at(&data.join("last-run.json"))),
-        ("create", at(&state.join("new"))),
-        ("write", at(&state.join("new"))),
-        ("remove", at(&state.join("new"))),
-        ("mkdir", at(&state.join("dir"))),
-    ];
-    let refused = [
-        ("read", "/etc/passwd".to_owned()),
-        ("read", "/etc/shadow".into()),
-        ("read", "/etc/hostname".into()),
-        ("read", at(&outside)),
-        ("read", "/proc/self/environ".into()),
-        ("read", "/proc/1/environ".into()),
-        ("read", format!("/proc/{here}/environ")),
-        ("list", "/".into()),
-        ("list", "/root".into()),
-        ("list", "/home".into()),
-        ("list", "/tmp".into()),
-        ("list", "/var/lib".into()),
-        ("write", at(&outside)),
-        ("truncate", at(&outside)),
-        ("remove", at(&outside)),
-        ("create", at(&escape)),
-        ("mkdir", at(&escape)),
-        ("link", at(&escape)),
-        ("write", at(&chunks)),
-        ("truncate", at(&chunks)),
-        ("remove", at(&chunks)),
-        ("create", at(&data.join("new"))),
-        ("mkdir", at(&data.join("generations/new"))),
-        ("link", at(&data.join("link"))),
-        ("remove", at(&data.join("current"))),
-        ("run", "/bin/sh".into()),
-        ("run", "/usr/bin/env".into()),
-        ("run", at(&state.join("probe.out"))),
-        ("connect", port.to_string()),
-        ("connect", "80".into()),
-        ("bind", "0".into()),
-        ("bind", "8099".into()),
-        ("signal", here.clone()),
-    ];
+    let places = Places { data: &data, state: &state, elsewhere: elsewhere.path(), port };
+    let (allowed, refused) = (places.allowed(), places.refused());
     let tries: String =
         allowed.iter().chain(&refused).map(|(what, path)| format!("{what} {path}\n")).collect();
     let mut daemon = Daemon::start_env(

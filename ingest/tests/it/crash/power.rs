@@ -116,6 +116,10 @@ fn power_fails_during_a_run(name: &str, is_first: bool, with_model: bool, recove
             if matches!(changes[n - 1], Change::Open(..)) {
                 continue; // It changes nothing.
             }
+            // Vectors are many bytes: of their writes, some.
+            if with_model && n % 4 != 0 && matches!(changes[n - 1], Change::Write(..)) {
+                continue;
+            }
         }
         for loss in losses {
             let left = world.path("left");
@@ -159,4 +163,38 @@ fn power_fails_while_a_generation_is_replaced() {
 #[test]
 fn power_fails_while_vectors_are_written() {
     power_fails_during_a_run("with vectors", false, true, recoveries(5));
+}
+
+/// The mirror is not synced by libgit2: whatever of it a power failure has lost, the next run fetches.
+#[test]
+fn a_mirror_that_lost_what_was_not_synced_is_made_anew() {
+    let world = World::new();
+    let remote = world.remote("remote.git", "main");
+    remote.commit("main", &[("a.md", "# A\n\nOne.\n")]);
+    world.ingest(&remote.url(), &[]).expect(0, "published");
+    remote.commit("main", &[("a.md", "# A\n\nTwo.\n")]);
+    world.ingest(&remote.url(), &[]).expect(0, "published");
+    let mirror = world.data().join("source/mirror.git");
+    let files: Vec<_> = walkdir::WalkDir::new(&mirror)
+        .into_iter()
+        .flatten()
+        .filter(|e| e.file_type().is_file())
+        .map(|e| e.path().to_owned())
+        .collect();
+    assert!(files.len() > 5, "{files:?}");
+    for (n, file) in files.iter().enumerate() {
+        if !file.exists() {
+            continue; // Made anew by a run before, under another name.
+        }
+        let size = fs::metadata(file).unwrap().len();
+        let mut kept = fs::read(file).unwrap();
+        kept.truncate(usize::try_from(size / 2).unwrap() * (n % 2));
+        // Objects and packs are read-only files.
+        fs::remove_file(file).unwrap();
+        fs::write(file, kept).unwrap();
+        let text = format!("# A\n\nText {n}.\n");
+        remote.commit("main", &[("a.md", text.as_str())]);
+        let run = world.ingest(&remote.url(), &[]);
+        assert_eq!((run.code, world.stored("a.md")), (0, text), "{}: {run}", file.display());
+    }
 }

@@ -201,7 +201,7 @@ fn name(path: &Path) -> OsString {
     path.file_name().unwrap().to_owned()
 }
 
-fn apply(entries: &mut Entries, step: &Step) {
+fn apply(entries: &mut Entries, step: &[(OsString, Option<usize>)]) {
     for (name, at) in step {
         match at {
             Some(at) => drop(entries.insert(name.clone(), *at)),
