@@ -303,7 +303,7 @@ impl Service {
     /// # Errors
     /// When it cannot be asked, or nothing is open to be asked.
     pub fn ask(&self, request: &Request) -> Result<Reply, AskError> {
-        let reply = self.answer(request)?;
+        let reply = self.refine(self.draft(request)?, &|_| {});
         self.noted(request, &reply);
         Ok(reply)
     }
@@ -317,12 +317,13 @@ impl Service {
         self.journal.note(asked, &completed, request.scope.as_deref(), reply);
     }
 
-    /// Answers a question without a note of it: for looking once more at one that was asked.
+    /// Answers a question without a note of it, and without a language model: for looking once more at one
+    /// that was asked.
     ///
     /// # Errors
     /// As [`Service::ask`].
     pub fn answer(&self, request: &Request) -> Result<Reply, AskError> {
-        Ok(self.refine(self.draft(request)?, &|_| {}))
+        Ok(self.draft(request)?.reply)
     }
 
     /// The engine's reply, before a language model has seen it; [`Service::refine`] goes on with it.
