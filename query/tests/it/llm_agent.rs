@@ -170,5 +170,5 @@ fn each_of_a_list_is_read_again() {
     let before = endpoint.seen().len();
     let alone = ask(&service, None, "can you explain each?");
     assert!(alone.band != Band::Answer, "{alone:?}");
-    assert!(endpoint.seen()[before..].iter().all(|r| !shown(r).contains("the quay")));
+    assert!(!shown(&endpoint.seen()[before]).contains("the quay"));
 }
