@@ -107,6 +107,9 @@ class Checks:
             assert not done.stderr.strip(), (page.name, done.stderr)
         for name in PROGRAMS:
             run("bash", "-n", self.tree / "usr/share/bash-completion/completions" / name)
+            for shell, file in (("zsh", f"zsh/vendor-completions/_{name}"), ("fish", f"fish/vendor_completions.d/{name}.fish")):
+                if shutil.which(shell):
+                    run(shell, "-n", self.tree / "usr/share" / file)
 
     # --- the machine ------------------------------------------------------------------------------
 
@@ -120,7 +123,8 @@ class Checks:
 
     def install(self, deb):
         shutil.copy(deb, self.machine.root / "root/package.deb")
-        done = self.machine.run("apt-get", "-q", "-y", "--no-install-recommends", "-o", "Dpkg::Use-Pty=0", "install", "/root/package.deb")
+        done = self.machine.run("apt-get", "-q", "-y", "--no-install-recommends", "-o", "Dpkg::Use-Pty=0",
+                                "-o", "Dpkg::Options::=--force-confold", "install", "/root/package.deb")
         (self.machine.root / "root/package.deb").unlink()
         return done.stdout
 
@@ -132,6 +136,8 @@ class Checks:
         base = base_root(self.out, also=["curl", "ca-certificates", "zlib1g", "libstdc++6"])
         self.machine = Machine(base, self.scratch / "machine", f"runbook-{os.getpid()}")
         self.booted = self.systemd and self.machine.boot()
+        if not self.systemd:  # a Debian without systemd makes its users in another way
+            (self.machine.root / "usr/bin/systemd-sysusers").unlink()
         if not self.booted:
             print("   NO SYSTEMD HERE: the units are read and followed by hand, without their sandbox")
         said = self.install(self.version_of(PREVIOUS))
@@ -153,6 +159,11 @@ class Checks:
         """The five steps of README.Debian."""
         m = self.machine
         started = time.monotonic()
+        run("cp", "-a", self.forge.bare, m.root / "srv/runbooks.git")
+        m.run("chown", "-R", "root:root", "/srv/runbooks.git")
+        done = m.run("runbook-ingest", "--source", "file:///srv/runbooks.git", "--data", "/tmp/data", "--embedder", "none")
+        assert "published" in done.stdout and " 0 failed" in done.stdout, done.stdout
+        m.run("rm", "-rf", "/srv/runbooks.git", "/tmp/data")
         m.edit("/etc/runbook-ask/ingest.toml", ("git@git.example.org:team/runbooks.git", self.forge.url))
         m.put("/etc/runbook-ask/deploy-key", self.forge.private_key(), 0o600)
         m.put("/etc/runbook-ask/known_hosts", self.forge.known_hosts())
@@ -240,10 +251,15 @@ class Checks:
         generations = sorted(p.name for p in (m.root / "var/lib/runbook-ask/generations").iterdir())
         if self.booted:
             self.ask("--wrong", "a note to keep")
-            before = m.show("runbook-query.service", "MainPID")[0]
+            before, restarts = m.show("runbook-query.service", "MainPID", "NRestarts")
+            assert restarts == "0", m.journal("runbook-query.service")
+        example = self.tree / "etc/runbook-ask/query.toml"
+        example.write_text(example.read_text() + "# said by the next version\n")
         self.install(self.version_of(NEXT))
         assert NEXT in m.run("dpkg-query", "-W", "-f", "${Version}", "runbook-ask").stdout
-        assert "runbooks.team.example" in (m.root / "etc/runbook-ask/query.toml").read_text()
+        kept = (m.root / "etc/runbook-ask/query.toml").read_text()
+        assert "runbooks.team.example" in kept and "next version" not in kept, kept
+        assert "next version" in (m.root / "etc/runbook-ask/query.toml.dpkg-dist").read_text()
         assert self.forge.url in (m.root / "etc/runbook-ask/ingest.toml").read_text()
         kept = sorted(p.name for p in (m.root / "var/lib/runbook-ask/generations").iterdir())
         assert set(kept) & set(generations), (generations, kept)
