@@ -184,6 +184,7 @@ pub fn main(cli: Cli) -> u8 {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm a command")]
 fn run(command: Command) -> Result<u8> {
     match command {
         Command::Retrieval { dataset, json, lexical_share, min_ndcg, build } => {
