@@ -105,6 +105,9 @@ class Checks:
             done = run("man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", page, env={**os.environ, "MANROFFSEQ": "", "MANWIDTH": "80"},
                        cwd=self.tree / "usr/share/man")
             assert not done.stderr.strip(), (page.name, done.stderr)
+            text = run("gzip", "-dc", page).stdout.replace("\\", "").replace("fR", "")
+            for name, section in re.findall(r"(runbook-[a-z.-]+)(?:fP)? ?\(([18])\)", text):
+                assert (self.tree / f"usr/share/man/man{section}/{name}.{section}.gz").exists(), (page.name, name)
         for name in PROGRAMS:
             run("bash", "-n", self.tree / "usr/share/bash-completion/completions" / name)
             for shell, file in (("zsh", f"zsh/vendor-completions/_{name}"), ("fish", f"fish/vendor_completions.d/{name}.fish")):

@@ -49,7 +49,7 @@ fn write_all(cli: &Cli) -> Result<()> {
         let dir = cli.out.join(name);
         fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
     }
-    for mut command in programs() {
+    for command in programs() {
         let name = command.get_name().to_owned();
         for (shell, file) in [
             (Shell::Bash, format!("bash/{name}")),
@@ -57,7 +57,7 @@ fn write_all(cli: &Cli) -> Result<()> {
             (Shell::Fish, format!("fish/{name}.fish")),
         ] {
             let mut text = Vec::new();
-            clap_complete::generate(shell, &mut command, &name, &mut text);
+            clap_complete::generate(shell, &mut command.clone(), &name, &mut text);
             write(&cli.out.join(file), &text)?;
         }
         let mut command = command.disable_help_subcommand(true);
@@ -82,8 +82,18 @@ fn pages(command: &Command, title: &str, cli: &Cli) -> Result<()> {
         .manual("User Commands")
         .render(&mut text)
         .with_context(|| format!("the page of {title}"))?;
+    text.extend_from_slice(configuration(title).as_bytes());
     text.extend_from_slice(see_also(title).as_bytes());
     write(&cli.out.join(format!("man1/{title}.1")), &text)
+}
+
+/// Where the variables and keys of the options are, which the programs resolve themselves.
+fn configuration(title: &str) -> &'static str {
+    if title == "runbook-eval" || title.starts_with("runbook-eval-") {
+        return "";
+    }
+    ".SH CONFIGURATION\nThe variable and the key of every option, the exit codes and what is printed:\n\
+     .IR /usr/share/doc/runbook\\-ask/docs/configuration.md .\n"
 }
 
 fn see_also(title: &str) -> String {
