@@ -23,7 +23,10 @@ pub(super) fn asked(all: &[Sentence], open: &[&Sentence]) -> bool {
             })
         }) == Some(true)
     };
+    // What is added after a comma ("the policy says you may") takes nothing back.
+    let clauses: Vec<Sentence> = open.iter().flat_map(|s| s.clauses()).collect();
     all.iter().any(anyone)
+        || clauses.iter().any(|s| what_is(s) || handed(s))
         || open.iter().any(|s| {
             what_is(s)
                 || which(s)

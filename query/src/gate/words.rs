@@ -68,6 +68,19 @@ fn push(sentence: &mut Sentence, word: &str) {
 }
 
 impl Sentence {
+    /// What stands between its commas, each as a sentence; nothing without a comma.
+    pub(super) fn clauses(&self) -> Vec<Self> {
+        if !self.words.iter().any(|w| w == ",") {
+            return Vec::new();
+        }
+        let raw = self.raw.split(|w| w == ",");
+        let parts = self.words.split(|w| w == ",").zip(raw);
+        parts
+            .filter(|(words, _)| !words.is_empty())
+            .map(|(words, raw)| Self { words: words.to_vec(), raw: raw.to_vec(), asks: self.asks })
+            .collect()
+    }
+
     /// Where the pattern starts, wherever it stands.
     pub(super) fn find(&self, pattern: &[&str]) -> Option<usize> {
         (0..self.words.len()).find(|at| ends(&self.words, *at, pattern).is_some())
