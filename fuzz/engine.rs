@@ -105,8 +105,12 @@ pub(crate) fn fuzz(target: &Target<'_>, act: impl Fn(&[u8]) -> u64) {
     }
 }
 
-/// Acts on one input; what fails is written down first.
+/// Acts on one input; what fails is written down. What ends the process, as an overflow of the stack
+/// does, is found as `last`.
 fn once(target: &Target<'_>, input: &[u8], act: &impl Fn(&[u8]) -> u64) -> (u64, Duration) {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzz").join(target.name);
+    let _ = std::fs::create_dir_all(&dir);
+    let _ = std::fs::write(dir.join("last"), input);
     let before = cpu_ns();
     let done = catch_unwind(AssertUnwindSafe(|| act(input)));
     let took = Duration::from_nanos(cpu_ns().saturating_sub(before));
@@ -115,9 +119,7 @@ fn once(target: &Target<'_>, input: &[u8], act: &impl Fn(&[u8]) -> u64) -> (u64,
         Ok(_) if took > target.within => format!("it took {took:?}"),
         Ok(sign) => return (*sign, took),
     };
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzz").join(target.name);
     let name = format!("{:016x}", hash(input));
-    let _ = std::fs::create_dir_all(&dir);
     let _ = std::fs::write(dir.join(&name), input);
     panic!(
         "{}: {failed}; the input is {} ({} bytes): {:?}\nkeep it as fuzz/corpus/{}/{name}",

@@ -12,6 +12,7 @@ pub mod file;
 pub mod files;
 pub mod grep;
 pub mod help;
+pub mod jq;
 pub mod ls;
 pub mod notes;
 pub mod options;
@@ -38,6 +39,15 @@ use notes::Notes;
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// Stack for each command that may run inside another, in bytes.
+const STACK_OF_A_COMMAND: usize = 32 << 10;
+/// Stack for each byte of a command line: a word that nests has three bytes or more.
+const STACK_OF_A_BYTE: usize = 4 << 10;
+/// Stack for all else: arguments of find and test nest too, a hundred thousand at most.
+const STACK_LEAST: usize = 256 << 20;
+/// Addresses are not endless either.
+const STACK_MOST: usize = 4 << 30;
 
 /// One command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
@@ -95,6 +105,7 @@ impl Shell {
         }
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
+            .thread_stack_size(stack_bytes(view))
             .build()
             .map_err(|_| TreeError::Stopped("no thread can be had now".into()))?;
         let notes = Arc::new(Notes::default());
@@ -118,10 +129,26 @@ impl Shell {
         }
         self.view.restart();
         let within = limits.wall_clock() + std::time::Duration::from_secs(1);
-        self.note_paths(command);
-        let (bash, runtime) = (&mut self.bash, &self.runtime);
-        let result =
-            runtime.block_on(async { tokio::time::timeout(within, bash.exec(command)).await });
+        let stack = stack_bytes(&self.view);
+        // A thread of its own, for its stack.
+        let ran = std::thread::scope(|scope| {
+            let run = || {
+                self.note_paths(command);
+                let (bash, runtime) = (&mut self.bash, &self.runtime);
+                runtime.block_on(async { tokio::time::timeout(within, bash.exec(command)).await })
+            };
+            let thread = std::thread::Builder::new().name("shell".into()).stack_size(stack);
+            thread.spawn_scoped(scope, run).map(|thread| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+        });
+        let result = match ran {
+            Ok(result) => result,
+            Err(e) => {
+                let e = TreeError::Stopped(format!("no thread can be had now: {e}"));
+                return Envelope { exit_code: Some(2), ..Envelope::failed(&e) };
+            }
+        };
         let held = self.notes.take();
         let (mut envelope, own) = match result {
             Ok(Ok(result)) => (printed(&result), truncated(&result)),
@@ -144,6 +171,18 @@ impl Shell {
         envelope.error = failures.into_iter().next();
         envelope
     }
+}
+
+/// The stack of a command line, in bytes.
+///
+/// Commands that run commands nest, and so do words that the parser reads one inside the other. Both are
+/// bounded, by the commands and the bytes of a line, and take up to 20 KB a level (`eval eval ..`) and
+/// 8 KB a word (`time time ..`), so the stack is as large as that takes. Only what is used of it is memory.
+fn stack_bytes(view: &View) -> usize {
+    let limits = view.limits();
+    let nested = limits.commands.saturating_mul(STACK_OF_A_COMMAND);
+    let words = limits.command_bytes.saturating_mul(STACK_OF_A_BYTE);
+    nested.max(words).saturating_add(STACK_LEAST).min(STACK_MOST)
 }
 
 impl Shell {
@@ -249,7 +288,7 @@ fn limits(view: &View) -> ExecutionLimits {
         .max_background_jobs(16)
 }
 
-/// Before a command of the virtual bash runs: an option that is not supported is refused. The command then
+/// Before a command of the virtual bash runs: an option, or a filter of jq, that is not supported is refused. The command then
 /// runs as `--help`, whose output [`refuse`] drops, since a hook can set an exit code only afterwards.
 fn check_options(notes: &Notes, mut event: ToolEvent) -> HookAction<ToolEvent> {
     if matches!(event.name.as_str(), "bash" | "sh" | "exec" | "source" | ".") {
@@ -260,9 +299,18 @@ fn check_options(notes: &Notes, mut event: ToolEvent) -> HookAction<ToolEvent> {
         );
     }
     let Some(command) = commands::find(&event.name) else { return HookAction::Continue(event) };
-    if let Err(unknown) = commands::check(command, &event.args) {
-        let message = format!("{}: {} {}", event.name, unknown.option, unknown.why);
-        notes.fail("unsupported_option", message, commands::hint(&event.name));
+    let refused = match commands::check(command, &event.args) {
+        Err(unknown) => {
+            let message = format!("{} {}", unknown.option, unknown.why);
+            Some(("unsupported_option", message, commands::hint(&event.name)))
+        }
+        Ok(()) if event.name == "jq" => {
+            jq::refused(&event.args).map(|why| ("unsupported_option", why, jq::HINT.to_owned()))
+        }
+        Ok(()) => None,
+    };
+    if let Some((code, message, hint)) = refused {
+        notes.fail(code, format!("{}: {message}", event.name), hint);
         notes.lock().refused = Some(event.name.clone());
         event.args = vec!["--help".into()];
     }

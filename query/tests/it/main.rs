@@ -29,6 +29,7 @@ mod llm_poison;
 mod mcp;
 mod mcp_hostile;
 mod model;
+mod nested;
 mod offline;
 mod openapi;
 mod page;
